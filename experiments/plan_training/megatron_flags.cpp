@@ -47,7 +47,7 @@ void add_experts(const Scenario& s, MegatronFlags& out) {
   if (s.parallelism.ep == 1) return;
   if (s.comm.mode == CommMode::normal) out.flags.emplace_back("--moe-token-dispatcher-type flex --moe-enable-deepep");
   if (s.comm.mode == CommMode::all_to_all) out.flags.emplace_back("--moe-token-dispatcher-type alltoall");
-  if (stays_in_domain(s.comm.mode)) {
+  if (sends_by_rank(s.comm.mode)) {
     out.flags.emplace_back("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
   }
   if (s.comm.mode == CommMode::nvlink) {

@@ -167,13 +167,16 @@ Precision precision_sent(const Operator& op) {
 void price_by_hybrid_ep(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                         const KernelSet& kernels, Price& price) {
   const Traffic& traffic = op.traffic;
-  const bool dispatches = op.family == Family::nvlink_dispatch;
-  const double rate = dispatches ? hybrid_ep_dispatch_GBps(precision_sent(op), traffic.ranks, conditions.sms)
-                                 : hybrid_ep_combine_GBps(traffic.ranks, conditions.sms);
-  const double us = traffic.copied_bytes / rate / 1e3;
-  price.solo_us = std::max(us, links_us(op, machine));
-  price.bound_by = us < links_us(op, machine) ? "NVLink" : "SMs";
-  doubt_price("by HybridEP's published rates on GB200", price);
+  const bool in_domain = traffic.wire_bytes == 0;
+  const HybridEp group{static_cast<double>(traffic.ranks), static_cast<double>(conditions.sms), in_domain,
+                       nic_rate_GBps(machine)};
+  const double rate = op.family == Family::nvlink_dispatch ? hybrid_ep_dispatch_GBps(precision_sent(op), group)
+                                                           : hybrid_ep_combine_GBps(group);
+  const double us = (in_domain ? traffic.copied_bytes : traffic.rdma_bytes) / rate / 1e3;
+  const double latency = farthest_latency_us(traffic.ranks, machine);
+  price.solo_us = std::max(us, links_us(op, machine)) + latency;
+  price.bound_by = !in_domain ? "NIC" : us < links_us(op, machine) ? "NVLink" : "SMs";
+  doubt_price(in_domain ? "by HybridEP's published rates on GB200" : "by HybridEP's published rates on H100", price);
   set_links(op, machine, kernels, price);
 }
 

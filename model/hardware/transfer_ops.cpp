@@ -106,13 +106,14 @@ Operator nvlink_op(const AllToAllWork& work, bool dispatch, bool prepare) {
 }
 
 RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool dispatch) {
-  constexpr int kSms = 24, kSmsOfHybridEp = 32;  // DeepEP's default, and that of Megatron's recipes
+  constexpr int kSms = 24;  // DeepEP's default
+  constexpr int kHybridEpInDomain = 32, kHybridEpBetween = 16;  // Megatron's recipes, and its default
   const OpKeys keys(text, {"mode", "ep", "tokens", "hidden", "top_k", "experts", "gating", "redundant_experts", "dtype",
                            "part", "l2"});
   const Mode mode = mode_of(keys);
   const bool nvlink = mode.name == "nvlink", hybrid_ep = mode.name == "hybrid_ep";
   AllToAllWork work = transfer_of(keys, machine);
-  if ((nvlink || hybrid_ep) && work.ep > work.gpus_per_node) {
+  if (nvlink && work.ep > work.gpus_per_node) {
     throw keys.spec().error("mode",
                             fmt::format("{} is within a node: of {} ranks at most", mode.name, work.gpus_per_node));
   }
@@ -133,7 +134,8 @@ RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool 
   op.hot = keys.choice("l2", {"cold", "hot"}) == "hot";
   if (!hybrid_ep)
     return {text, {op}, mode.name == "normal" ? keys.conditions(machine, kSms) : keys.conditions(machine)};
-  PriceConditions conditions = keys.conditions(machine, kSmsOfHybridEp);
+  PriceConditions conditions =
+      keys.conditions(machine, work.ep > work.gpus_per_node ? kHybridEpBetween : kHybridEpInDomain);
   conditions.held = conditions.sms;
   return {text, {op}, conditions};
 }

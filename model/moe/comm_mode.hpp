@@ -12,7 +12,7 @@ enum class CommMode {
   none,         ///< one rank has all experts, and all of each
   all_to_all,   ///< NCCL's: each token once for each of its experts, behind counts that the host reads
   fused,        ///< inside the experts' kernel, over NVLink (DeepGEMM's MegaMoE)
-  hybrid_ep,    ///< Megatron's inside an NVLink domain, each token once to each of its ranks
+  hybrid_ep,    ///< Megatron's, each token once to each of its NVLink domains, and there to each of its ranks
 };
 
 /// How the keys and values of a prompt reach the ranks that share its tokens.
@@ -27,7 +27,8 @@ enum class ContextMode {
 [[nodiscard]] constexpr bool sends_tokens(CommMode mode) {
   return brings_results(mode) && mode != CommMode::all_reduce;
 }
-[[nodiscard]] constexpr bool stays_in_domain(CommMode mode) {
+/// Whether a token goes once to each rank that has its experts.
+[[nodiscard]] constexpr bool sends_by_rank(CommMode mode) {
   return mode == CommMode::nvlink || mode == CommMode::hybrid_ep;
 }
 /// Whether transfers run on so many SMs as a scenario says.

@@ -74,6 +74,14 @@ Operator exchange_probabilities(const LayerWork& work, const char* module) {
 
 AllToAllWork transfers(const LayerWork& work) { return work.all_to_all(Precision::bf16); }
 
+// Every rank learns where the others' tokens go, before HybridEP's first transfer of a layer: a byte for each token and
+// expert. Counts stay on the GPU.
+std::vector<Operator> exchange_choices(const LayerWork& work) {
+  const double tokens = work.tokens() * work.ep, experts = work.model.n_routed_experts;
+  return {in(kDispatchInput, all_gather(tokens * experts, expert_ranks(work))),
+          in(kDispatchInput, routing_scan("hybrid_ep::metadata_preprocess", tokens * experts / work.ep))};
+}
+
 }  // namespace
 
 // Shared experts' results, and the residual.
@@ -88,7 +96,11 @@ std::vector<Operator> add_results(const LayerWork& work) {
 std::vector<Operator> dispatch_forward(const LayerWork& work) {
   if (work.mode == CommMode::normal) return normal_dispatch(transfers(work));
   if (work.mode == CommMode::nvlink) return nvlink_dispatch(transfers(work));
-  if (work.mode == CommMode::hybrid_ep) return {hybrid_ep_dispatch(transfers(work))};  // counts stay on the GPU
+  if (work.mode == CommMode::hybrid_ep) {
+    std::vector<Operator> ops = exchange_choices(work);
+    ops.push_back(hybrid_ep_dispatch(transfers(work)));
+    return ops;
+  }
   Operator rows = exchange_rows(work, kDispatchTransfer);
   rows.reads_counts = true;
   // Each rank tells the others how many rows they get.

@@ -190,7 +190,7 @@ double communication_bytes(const Architecture& a, const GpuWork& d) {
     const double tokens = own_tokens(d, d.tokens() / d.micro_batches);
     return tokens * a.expert_hidden_size() * (activation_bytes(Precision::fp8) + a.num_experts_per_tok * kBf16);
   }
-  if (!stays_in_domain(d.mode)) return 0;
+  if (d.mode != CommMode::nvlink) return 0;
   const double slots = d.ep * std::ceil(own_tokens(d, d.tokens() / d.micro_batches));
   return slots * a.expert_hidden_size() * (activation_bytes(d.dispatch) + kBf16);
 }

@@ -68,7 +68,7 @@ LoadsAndPast drawn_loads(const Setup& setup) {
   return {.now = loads, .past = loads};
 }
 
-bool asks_reach(const Scenario& s) { return s.comm.mode == CommMode::normal || stays_in_domain(s.comm.mode); }
+bool asks_reach(const Scenario& s) { return s.comm.mode == CommMode::normal || sends_by_rank(s.comm.mode); }
 
 std::vector<RoutedLayer> routed_by(const Setup& setup, const LoadsAndPast& loads) {
   const Scenario& s = setup.scenario;

@@ -40,7 +40,7 @@ std::string refused(CommMode mode, const Setup& setup) {
   if (mode == CommMode::fused) return refused_fused(setup);
   if (mode == CommMode::all_gather) return alike ? "needs ranks with tokens of their own; there is: all_reduce" : "";
   if (p.moe_tp > 1) return fmt::format("sends each token to whole experts: moe_tp is {}, not 1", p.moe_tp);
-  if (stays_in_domain(mode) && !setup.in_one_domain()) {
+  if (mode == CommMode::nvlink && !setup.in_one_domain()) {
     return fmt::format("stays in an NVLink domain: {} ranks are more than its {:.0f} GPUs", p.ep,
                        setup.machine.facts.gpus_per_node);
   }
@@ -67,12 +67,12 @@ CommMode read_training_mode(const Spec& spec, const Setup& setup) {
                : std::vector<std::string>{"normal"};
   const auto mode = choice_of<CommMode>(modelled(spec, "mode", words, words_of<CommMode>()));
   const int ep = setup.scenario.parallelism.ep, moe_tp = setup.scenario.parallelism.moe_tp;
-  if (moe_tp > 1 && (mode == CommMode::normal || stays_in_domain(mode))) {
+  if (moe_tp > 1 && (mode == CommMode::normal || sends_by_rank(mode))) {
     throw spec.error("mode", fmt::format("{}, sends each token to whole experts: moe_tp is {}; there is: all_to_all",
                                          word_of(mode), moe_tp));
   }
   if ((mode == CommMode::none) == (ep == 1)) {
-    if (!stays_in_domain(mode) || setup.in_one_domain()) return mode;
+    if (mode != CommMode::nvlink || setup.in_one_domain()) return mode;
     throw spec.error("mode", word_of(mode) + ", " + refused(mode, setup));
   }
   throw spec.error("mode", ep == 1 ? "has nobody to send to where ep is 1; there is: none"
@@ -125,7 +125,7 @@ void read_sms(const Spec& spec, Setup& setup) {
   }
   const int most = static_cast<int>(setup.machine.facts.sms) - 1;  // at least one is left to compute
   if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
-  const int usual = releases ? habits::released_sms(setup) : habits::transfer_sms(c.mode, setup.scenario.phase());
+  const int usual = releases ? habits::released_sms(setup) : habits::transfer_sms(c.mode, setup);
   const int least = c.mode == CommMode::all_to_all || releases ? 0 : 1;
   c.num_sms = spec.integer_or("num_sms", least, most, std::min(usual, most));
 }

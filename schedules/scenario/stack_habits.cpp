@@ -66,10 +66,10 @@ Precision dispatch_format(CommMode mode, const Setup& setup) {
 }
 
 // DeepSeek-V3's training; DeepEP's default. How many NCCL holds depends on its channels, and is for whoever knows.
-int transfer_sms(CommMode mode, WorkloadPhase phase) {
+int transfer_sms(CommMode mode, const Setup& setup) {
   if (mode == CommMode::all_to_all) return 0;
-  if (mode == CommMode::hybrid_ep) return 32;  // in Megatron's recipes
-  return phase == WorkloadPhase::train ? 20 : 24;
+  if (mode == CommMode::hybrid_ep) return setup.in_one_domain() ? 32 : 16;  // in Megatron's recipes; its default
+  return setup.scenario.phase() == WorkloadPhase::train ? 20 : 24;
 }
 
 // SGLang's defaults for its single-batch overlap.
