@@ -32,7 +32,9 @@ std::vector<std::string> form_names() {
   return names;
 }
 
-double by_power(double us) { return us * std::clamp(std::log10(std::max(us, 1.0) / 100) / 2, 0.0, 1.0); }
+double by_power(double us, const MachineFacts& machine) {
+  return machine.clock_share < 1 ? 0 : us * std::clamp(std::log10(std::max(us, 1.0) / 100) / 2, 0.0, 1.0);
+}
 
 double l2_share(const Operator& op, double working_set_bytes, const MachineFacts& machine, double whole, double none) {
   if (!op.hot || machine.l2_mb <= 0) return 0;

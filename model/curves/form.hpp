@@ -44,8 +44,8 @@ struct Form {
 // Every group of forms, for the table in form.cpp.
 
 /// Of `us` on the tensor cores at their peak the part that counts as sustained: none up to 100 us, all from 10 ms on,
-/// where a product runs at the clock that power leaves.
-[[nodiscard]] double by_power(double us);
+/// where a product runs at the clock that power leaves. None where the machine's clock is said: power is in that.
+[[nodiscard]] double by_power(double us, const MachineFacts& machine);
 
 [[nodiscard]] std::vector<Form> linear_forms();      // linear_form.cpp
 [[nodiscard]] std::vector<Form> prefill_forms();     // prefill_form.cpp

@@ -150,7 +150,7 @@ Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, co
   Curve curve{memory_terms(kUnhidden),
               {{"compute",
                 {{part(mainloop), main_us},
-                 {part(sustained), by_power(main_us)},
+                 {part(sustained), by_power(main_us, machine)},
                  {part(epilogue), overhead(machine, waves * cut.m * cut.n / kTileArea)}}},
                {"memory", memory_terms(1 - kUnhidden)}}};
   curve.always.push_back({part(start), overhead(machine)});

@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kUnknownPower = "not known";
 constexpr const char* kOfNcclTests = "fitted to public logs of nccl-tests (calib/fit/nccl_between_nodes.py)";
 
-constexpr std::array<FactField, 33> kFacts = {{
+constexpr std::array<FactField, 34> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096, "", true},
     {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
     {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
@@ -42,6 +42,7 @@ constexpr std::array<FactField, 33> kFacts = {{
     {"power_cap_w", &MachineFacts::power_cap_w, 0, 1e5, "W", false, kUnknownPower, false},
     {"idle_w", &MachineFacts::idle_w, 0, 1e5, "W", false, kUnknownPower, false},
     {"gemm_w", &MachineFacts::gemm_w, 0, 1e5, "W", false, kUnknownPower, false},
+    {"bf16_gemm_w", &MachineFacts::bf16_gemm_w, 0, 1e5, "W", false, "assumed: as gemm_w", false},
     {"attention_w", &MachineFacts::attention_w, 0, 1e5, "W", false, kUnknownPower, false},
     {"memory_w", &MachineFacts::memory_w, 0, 1e5, "W", false, kUnknownPower, false},
     {"copying_w", &MachineFacts::copying_w, 0, 1e5, "W", false, kUnknownPower, false},

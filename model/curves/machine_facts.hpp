@@ -48,9 +48,12 @@ struct MachineFacts {
   double power_cap_w = 0;
   double idle_w = 0;
   double gemm_w = 0;
+  double bf16_gemm_w = 0;  ///< of BF16 ones; 0: as gemm_w
   double attention_w = 0;
   double memory_w = 0;   ///< of kernels bound by HBM
   double copying_w = 0;  ///< of transfers, if they held all SMs
+
+  double clock_share = 1;  ///< of the SMs' clock, which at_clock() sets: no fact of a machine, but of a price
 
   /// Peak of the tensor cores that multiply in this format, or in what its weights are unpacked to; 0: it has none.
   [[nodiscard]] double tflops(Precision precision) const {
@@ -71,6 +74,7 @@ struct MachineFacts {
 
 /// The machine with its SMs at `share` of their clock. Memory and links have clocks of their own.
 [[nodiscard]] inline MachineFacts at_clock(MachineFacts machine, double share) {
+  machine.clock_share *= share;
   machine.sm_clock_mhz *= share;
   machine.fp4_tflops *= share;
   machine.fp8_tflops *= share;

@@ -86,7 +86,7 @@ Curve scores_curve(const Operator& op, int sms, const MachineFacts& machine) {
   return {{{part(scores_start), overhead(machine)},
            {part(scores_tile), overhead(machine, busiest.tiles)},
            {part(scores_compute), compute_us},
-           {part(scores_sustained), busiest.busy * by_power(compute_us)}},
+           {part(scores_sustained), busiest.busy * by_power(compute_us, machine)}},
           {}};
 }
 
@@ -142,7 +142,7 @@ Curve core_curve(const Operator& op, int sms, const MachineFacts& machine, const
   const double us = bytes_at_peak_us(op.bytes, machine.hbm_GBps) * machine.sms / sms;
   return {{{part(core_start), overhead(machine)},
            {part(core_compute), compute_us},
-           {part(core_sustained), by_power(compute_us)},
+           {part(core_sustained), by_power(compute_us, machine)},
            {part(core_beyond_l2), us * (1 - hot)}},
           {}};
 }

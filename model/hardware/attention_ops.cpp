@@ -71,15 +71,26 @@ RequestedOp gqa_decode_op(const std::string& text, const MachineFacts& machine) 
   return keys.requested(text, {gqa_decode_core(checked(shape, keys.spec()))}, machine);
 }
 
+namespace {
+
+Operator by_impl(Operator core, const OpKeys& keys) {
+  return keys.choice("impl", {"flash_attention", "cudnn"}) == "cudnn" ? by_cudnn(std::move(core)) : core;
+}
+
+}  // namespace
+
 RequestedOp attention_forward_op(const std::string& text, const MachineFacts& machine) {
   const OpKeys keys(text,
-                    {"seq", "batch", "cached_len", "heads", "kv_heads", "qk_dim", "v_dim", "window", "dtype", "l2"});
-  return keys.requested(text, {prefill_core(prompt_shape(keys), keys.size_or_none("window"))}, machine);
+                    {"seq", "batch", "cached_len", "heads", "kv_heads", "qk_dim", "v_dim", "window", "dtype", "impl",
+                     "l2"});
+  return keys.requested(text, {by_impl(prefill_core(prompt_shape(keys), keys.size_or_none("window")), keys)}, machine);
 }
 
 RequestedOp attention_backward_op(const std::string& text, const MachineFacts& machine) {
-  const OpKeys keys(text, {"seq", "batch", "cached_len", "heads", "kv_heads", "qk_dim", "v_dim", "window", "l2"});
-  return keys.requested(text, {prefill_backward_core(prompt_shape(keys), keys.size_or_none("window"))}, machine);
+  const OpKeys keys(text,
+                    {"seq", "batch", "cached_len", "heads", "kv_heads", "qk_dim", "v_dim", "window", "impl", "l2"});
+  const Operator core = prefill_backward_core(prompt_shape(keys), keys.size_or_none("window"));
+  return keys.requested(text, {by_impl(core, keys)}, machine);
 }
 
 // OPs of attention to chosen keys, and of hidden states in several streams.

@@ -30,10 +30,12 @@ LinearShape linear_shape(const OpKeys& keys) {
 }  // namespace
 
 RequestedOp gemm_op(const std::string& text, const MachineFacts& machine) {
-  const OpKeys keys(text, {"dtype", "m", "n", "k", "l2"});
+  const OpKeys keys(text, {"dtype", "m", "n", "k", "streams", "l2"});
   const Precision precision = precision_named(keys.choice("dtype", kLinearTypes));
   const LinearShape shape = linear_shape(keys);
-  return keys.requested(text, {kernels::linear_gemm(precision, text, shape.m, shape.n, shape.k)}, machine);
+  Operator op = kernels::linear_gemm(precision, text, shape.m, shape.n, shape.k);
+  op.streams = static_cast<int>(keys.size("streams", 1));
+  return keys.requested(text, {op}, machine);
 }
 
 RequestedOp linear_op(const std::string& text, const MachineFacts& machine) {

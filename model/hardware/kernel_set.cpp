@@ -18,6 +18,12 @@ bool KernelSet::knows(std::string_view group) const {
   return false;
 }
 
+bool KernelSet::is_whole() const {
+  return std::any_of(fits.begin(), fits.end(), [](const auto& fit) {
+    return fit.first.starts_with("gemm_") || fit.first.starts_with("linear_");
+  });
+}
+
 std::vector<std::pair<std::string_view, int>> known_by_group(const Constants& constants) {
   std::vector<std::pair<std::string_view, int>> groups;
   for (std::size_t i = 0; i < kConstants; ++i) {

@@ -72,6 +72,8 @@ struct KernelSet {
 
   [[nodiscard]] double operator[](Constant c) const { return constants[static_cast<std::size_t>(c)]; }
   [[nodiscard]] bool knows(std::string_view group) const;
+  /// Of all kernels that a step needs: has products of matrices. One library's kernels are lent to others alone.
+  [[nodiscard]] bool is_whole() const;
   [[nodiscard]] int known_constants() const;
   /// Of a family's kernels: its own where it was measured, else that of all; 0 where neither is known.
   [[nodiscard]] double jitter(const std::string& family) const;

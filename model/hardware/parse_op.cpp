@@ -25,7 +25,9 @@ const std::vector<Kind>& kinds() {
        "of "
        "weights alone, without)",
        linear_op},
-      {"gemm", "dtype=fp8|bf16|fp8_tensor|fp8_static|nvfp4,m=4096,n=7168,k=16384", gemm_op},
+      {"gemm",
+       "dtype=fp8|bf16|fp8_tensor|fp8_static|nvfp4,m=4096,n=7168,k=16384,streams=1 of so many alike that run at a time",
+       gemm_op},
       {"batched_gemm", "dtype=bf16|fp8,heads=128,m=64 rows of each head,n=512,k=128", batched_gemm_op},
       {"grouped_gemm",
        "layout=contiguous|masked,dtype=fp8|bf16,groups=4,m=8192 (masked: 256) rows of each group,n=4096,k=7168: of "
@@ -46,9 +48,9 @@ const std::vector<Kind>& kinds() {
       {"gqa_decode", "batch=64,kv_len=4096,query_len=1,heads=64,kv_heads=4,head_dim=128,kv_dtype=bf16|fp8,window=0",
        gqa_decode_op},
       {"attention_forward",
-       "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,dtype=bf16|fp8",
+       "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,dtype=bf16|fp8,impl=flash_attention|cudnn",
        attention_forward_op},
-      {"attention_backward", "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0",
+      {"attention_backward", "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,impl=flash_attention|cudnn",
        attention_backward_op},
       {"state_scan",
        "kind=delta_net|kda|mamba|lightning,batch=1,seq=4096,heads=32,key_heads=HEADS,qk_dim=128,v_dim=128,chunk=64,"
@@ -155,7 +157,8 @@ std::string format_of_linear(const Operator& op) {
 
 OpWriter dense_gemm(const Operator& op) {
   OpWriter writer(op.precision == Precision::int4 ? "linear" : "gemm");
-  return writer.add("dtype", format_of_linear(op)).add("m", op.m).add("n", op.n).add("k", op.k);
+  writer.add("dtype", format_of_linear(op)).add("m", op.m).add("n", op.n).add("k", op.k);
+  return writer.add_unless(1, "streams", op.streams);
 }
 
 OpWriter batched_gemm(const Operator& op) {
@@ -196,6 +199,7 @@ OpWriter prompt_attention(const Operator& op) {
   writer.add("seq", a.query_len).add("batch", a.batch).add_unless(0.0, "cached_len", a.kv_len - a.query_len);
   writer.add("heads", a.heads).add("kv_heads", a.kv_heads).add("qk_dim", a.qk_dim).add("v_dim", a.v_dim);
   writer.add_unless(0.0, "window", a.window);
+  if (is_by_cudnn(op)) writer.add("impl", "cudnn");
   return op.family == Family::attention_forward ? writer.add("dtype", name_of(a.math)) : writer;
 }
 

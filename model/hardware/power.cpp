@@ -10,8 +10,10 @@ namespace {
 
 constexpr double kFullSpeed = 0.7;  // of the tensor cores' peak: large GEMMs reach 0.67 of it, MLA decode 0.76
 
-double at_full_speed_w(FamilyKind kind, const MachineFacts& machine) {
-  return kind == FamilyKind::gemm ? machine.gemm_w : kind == FamilyKind::attention ? machine.attention_w : 0;
+double at_full_speed_w(const FamilyRow& row, const MachineFacts& machine) {
+  if (row.kind == FamilyKind::attention) return machine.attention_w;
+  if (row.kind != FamilyKind::gemm) return 0;
+  return row.precision == Precision::bf16 && machine.bf16_gemm_w > 0 ? machine.bf16_gemm_w : machine.gemm_w;
 }
 
 // Of the tensor cores at this clock.
@@ -26,7 +28,7 @@ KernelPower power_of(const Operator& op, const Price& price, double clock, const
   if (!(price.solo_us > 0)) return {};
   if (is_communication(op.family)) return {0, machine.copying_w * price.sms / machine.sms};
   const double speed = std::min(1.0, peak_share(op, price.solo_us, clock, machine) / kFullSpeed);
-  return {at_full_speed_w(row_of(op.family).kind, machine) * speed * std::pow(clock, 3),
+  return {at_full_speed_w(row_of(op.family), machine) * speed * std::pow(clock, 3),
           machine.memory_w * price.hbm_GBps / machine.hbm_GBps};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "curves/curve.hpp"
 #include "curves/topology.hpp"
@@ -59,17 +60,20 @@ double us_by_curve(const Operator& op, const std::string& family, double gain, i
   return std::max(evaluate(curve, kernels.constants).us, shortest_us(kernels, machine));
 }
 
-// Share of the time that goes by the SMs' clock: by how much it grows with slightly slower SMs, over by how much they
-// are slower. `clocked`: the machine at the clock that the kernel has.
+// Share of the time that goes by the SMs' clock: by how much it grows between two that are slightly slower, over by how
+// much the one is slower than the other. `clocked`: the machine at the clock that the kernel has.
 double clocked_share(const Operator& op, const std::string& family, int sms, const Price& price,
                      const MachineFacts& clocked, const KernelSet& kernels) {
   constexpr double kSlower = 0.99;
   if (!(price.solo_us > 0)) return 0;  // nothing to do, and nothing known of launching it
-  const MachineFacts slower = at_clock(clocked, kSlower);
   const bool by_curve = price.provenance != Provenance::roofline;
-  const double us = by_curve ? us_by_curve(op, family, price.gain, sms, slower, kernels) : shortest_us(kernels, slower);
-  const double slower_us = std::max(us, floor_us(op, slower));
-  return std::clamp((slower_us / price.solo_us - 1) / (1 / kSlower - 1), 0.0, 1.0);
+  const auto us_at = [&](double share) {
+    const MachineFacts slower = at_clock(clocked, share);
+    const double us =
+        by_curve ? us_by_curve(op, family, price.gain, sms, slower, kernels) : shortest_us(kernels, slower);
+    return std::max(us, floor_us(op, slower));
+  };
+  return std::clamp((us_at(kSlower * kSlower) / us_at(kSlower) - 1) / (1 / kSlower - 1), 0.0, 1.0);
 }
 
 // What goes as casts do is told by its bytes, and starts up like them where it has fewer than any.
@@ -90,6 +94,11 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
   const Dimensions at = form_dimensions(op, family, conditions.sms);
   price.gain = gain_of(fit, at, machine);
   price.solo_us = us_by_form(op, fit, price.gain, alone.us, conditions.sms, clocked);
+  if (clocked.clock_share < 1) {
+    // Long kernels of the tables ran at the clock that power left them, which may be lower than this one.
+    const double timed_us = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants).us;
+    price.solo_us = std::max(price.solo_us, us_by_form(op, fit, price.gain, timed_us, conditions.sms, machine));
+  }
   price.bound_by = alone.bound;
   price.deviation = deviation_by_chance(op, fit, conditions.sms, clocked);
   set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)}, at, price);
@@ -234,8 +243,35 @@ SpecError no_tensor_cores(const Operator& op, const char* format, const char* fa
       .of("hardware");
 }
 
+namespace {
+
+// Its part of what they take together: they start up at the same time, and fill each other's last waves.
+Price price_beside_its_like(Operator op, const PriceConditions& conditions, const MachineFacts& machine,
+                            const KernelSet& kernels) {
+  const double streams = std::exchange(op.streams, 1);
+  for (double* all : {&op.m, &op.flops, &op.bytes}) *all *= streams;
+  Price part = price(op, conditions, machine, kernels);
+  part.solo_us /= streams;
+  return part;
+}
+
+// Where no set of the machine has cuDNN's, FlashAttention's.
+Price price_as_flash_attention(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                               const KernelSet& kernels) {
+  const bool forward = op.family == Family::attention_forward;
+  return price(forward ? prefill_core(op.attention, op.attention.window)
+                       : prefill_backward_core(op.attention, op.attention.window),
+               conditions, machine, kernels);
+}
+
+}  // namespace
+
 Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
             const KernelSet& kernels) {
+  if (is_by_cudnn(op) && fit_with_form(op.measured_as, kernels) == nullptr) {
+    return price_as_flash_attention(op, conditions, machine, kernels);
+  }
+  if (op.streams > 1) return price_beside_its_like(op, conditions, machine, kernels);
   if (machine.tflops(precision_of(op)) == 0) throw no_tensor_cores(op, "FP8", "fp8_tflops");
   if (precision_of(op) == Precision::nvfp4 && machine.fp4_tflops == 0) throw no_tensor_cores(op, "FP4", "fp4_tflops");
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));

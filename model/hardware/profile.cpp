@@ -17,19 +17,21 @@
 namespace moeline {
 namespace {
 
+bool may_be_default(const KernelSet& set) { return !set.by_name_only && set.is_whole(); }
+
 // Null where no set has that name, or none may be chosen without it.
 const KernelSet* choose(const HardwareProfile& profile, const std::string& set, std::string_view needed) {
   const KernelSet* chosen = nullptr;
   const auto look_in = [&](const std::vector<KernelSet>& candidates) {
     for (const KernelSet& candidate : candidates) {
-      const bool by_default = !candidate.by_name_only && (needed.empty() || candidate.knows(needed));
+      const bool by_default = may_be_default(candidate) && (needed.empty() || candidate.knows(needed));
       if (set.empty() ? by_default : candidate.name == set) chosen = &candidate;
     }
   };
   look_in(profile.kernel_sets);
   // By name those carried over, too; without a name only where there is nothing of the profile's own.
   const bool has_own = std::any_of(profile.kernel_sets.begin(), profile.kernel_sets.end(),
-                                   [](const KernelSet& own) { return !own.by_name_only; });
+                                   may_be_default);
   if (chosen == nullptr && (!set.empty() || !has_own)) look_in(profile.carried_over);
   if (chosen != nullptr || !set.empty() || needed.empty()) return chosen;
   return choose(profile, set, "");

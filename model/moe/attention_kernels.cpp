@@ -71,6 +71,21 @@ Operator prefill_backward_core(const AttentionShape& shape, double window) {
   return op;
 }
 
+namespace {
+
+constexpr const char *kCudnnForward = "cudnn_forward", *kCudnnBackward = "cudnn_backward";
+
+}  // namespace
+
+Operator by_cudnn(Operator core) {
+  const bool forward = core.family == Family::attention_forward;
+  core.name = forward ? "cudnn_generated_fort_native_sdpa_fprop" : "cudnn_generated_fort_native_sdpa_bprop";
+  core.measured_as = forward ? kCudnnForward : kCudnnBackward;
+  return core;
+}
+
+bool is_by_cudnn(const Operator& core) { return core.measured_as == kCudnnForward || core.measured_as == kCudnnBackward; }
+
 Operator mla_decode_core(const AttentionShape& shape) {
   Operator op = attention(Family::mla_decode, "MLA decode core", shape);
   const double width = shape.qk_dim + shape.v_dim;

@@ -19,6 +19,10 @@ namespace moeline {
 /// width. Bytes as above.
 [[nodiscard]] Operator prefill_backward_core(const AttentionShape& shape, double window = 0);
 
+/// Of prompts, by cuDNN's kernels (TransformerEngine's fused attention) where the machine's sets have them.
+[[nodiscard]] Operator by_cudnn(Operator core);
+[[nodiscard]] bool is_by_cudnn(const Operator& core);
+
 /// Absorbed MLA over a cache of latents: all heads share one key of `qk_dim` numbers, whose first `v_dim` are the
 /// value.
 ///   FLOPs  2 x batch x heads x query_len x kv_len x (qk_dim + v_dim)

@@ -38,12 +38,14 @@ AttentionShape core_shape(const AttentionTensors& d, int parts) {
           .v_dim = 1.0 * d.a.v_dim};
 }
 
-Operator core_forward(const AttentionTensors& d, int parts) { return prefill_core(core_shape(d, parts), d.a.window); }
+Operator core_forward(const AttentionTensors& d, int parts) {
+  return by_cudnn(prefill_core(core_shape(d, parts), d.a.window));
+}
 
 std::vector<Operator> core_backward(const AttentionTensors& d, int parts) {
   std::vector<Operator> ops = {
       elementwise("FlashAttention backward preprocess", d.t * d.out, 2),
-      prefill_backward_core(core_shape(d, parts), d.a.window),
+      by_cudnn(prefill_backward_core(core_shape(d, parts), d.a.window)),
       memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.query * (kFp32 + kBf16))};
   // Query heads that share keys add up their gradients in FP32.
   if (d.a.heads > d.a.kv_heads && !d.latent()) {

@@ -1,14 +1,22 @@
 #include "moe/megatron_kernels.hpp"
 
+#include <algorithm>
+
 #include "architecture/matrices.hpp"
 #include "moe/megatron.hpp"
 #include "moe/module_names.hpp"
 
 namespace moeline::megatron {
+namespace {
+
+constexpr int kStreams = 4;  // of TransformerEngine's grouped linear layers (get_num_compute_streams)
+
+}  // namespace
 
 Operator Kernels::of_expert(std::string name, double m, double n, double k) const {
   Operator op = kernels::linear_gemm(format_, std::move(name), m, n, k);
   op.family = gemm_family(GemmLayout::contiguous, format_);
+  op.streams = std::min(kStreams, static_cast<int>(work_.local_experts()));
   return op;
 }
 

@@ -118,6 +118,7 @@ struct Operator {
   Family family = Family::small;
   double m = 0, n = 0, k = 0;     ///< of GEMMs; m counts the rows of all groups, padded where the layout pads
   double groups = 1;              ///< GEMMs in one kernel: local experts, or heads
+  int streams = 1;                ///< like GEMMs that run at a time, this one among them, each on a stream of its own
   std::vector<int> group_rows{};  ///< rows of each group where they differ
   double expected_rows = 0;       ///< of a group, that the kernel's tile is chosen for, where they differ
   double rows_deviation = 0;      ///< standard deviation of a group's rows, by chance
