@@ -8,7 +8,8 @@ namespace {
 constexpr const char* kUnknownPower = "not known";
 constexpr const char* kOfNcclTests = "fitted to public logs of nccl-tests (calib/fit/nccl_between_nodes.py)";
 
-constexpr std::array<FactField, 34> kFacts = {{
+constexpr const char* kUnknownChannels = "not known: none are charged";
+constexpr std::array<FactField, 36> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096, "", true},
     {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
     {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
@@ -38,6 +39,8 @@ constexpr std::array<FactField, 34> kFacts = {{
     {"nccl_peer_us", &MachineFacts::nccl_peer_us, 0, 1e6, "us", false, kOfNcclTests},
     {"nccl_ramp_us", &MachineFacts::nccl_ramp_us, 0, 1e6, "us", false, kOfNcclTests},
     {"nccl_nic_share", &MachineFacts::nccl_nic_share, 1e-3, 1, "", false, kOfNcclTests},
+    {"nccl_channels", &MachineFacts::nccl_channels, 0, 256, "", true, kUnknownChannels, false},
+    {"nccl_channels_between", &MachineFacts::nccl_channels_between, 0, 256, "", true, kUnknownChannels, false},
     {"boost_clock_mhz", &MachineFacts::boost_clock_mhz, 0, 1e5, "MHz", false, kUnknownPower, false},
     {"power_cap_w", &MachineFacts::power_cap_w, 0, 1e5, "W", false, kUnknownPower, false},
     {"idle_w", &MachineFacts::idle_w, 0, 1e5, "W", false, kUnknownPower, false},

@@ -42,6 +42,8 @@ struct MachineFacts {
   double nccl_peer_us = 3.6;     ///< of an all-to-all, for each rank on another node behind the first
   double nccl_ramp_us = 80;      ///< the first bytes, as many as take so long, take twice as long
   double nccl_nic_share = 0.85;  ///< of the NICs' rate, that collectives reach
+  // Channels, each of which holds an SM (curves/nccl_channels.hpp). 0: not known.
+  double nccl_channels = 0, nccl_channels_between = 0;  ///< inside a node, and between nodes
 
   // Power (hardware/power.hpp), above rest at full speed and the boost clock. 0: not known.
   double boost_clock_mhz = 0;  ///< of the SMs, for as long as power allows

@@ -122,7 +122,7 @@ void price_by_forward_pass(const Operator& op, const Operator& forward, const Pr
 // `family`: that it is priced as.
 void price_compute(const Operator& op, const std::string& family, const PriceConditions& conditions,
                    const MachineFacts& machine, const KernelSet& kernels, Price& price) {
-  if (op.family == Family::attention_backward) {
+  if (op.family == Family::attention_backward && !is_by_cudnn(op)) {
     const Operator forward = prefill_core(op.attention, op.attention.window);
     if (measured_fit(forward, {name_of(op.family)}, kernels) != nullptr) {
       price_by_forward_pass(op, forward, conditions, machine, kernels, price);
@@ -279,7 +279,8 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   price.family = priced_as(op, kernels);
   // A fused layer's GEMMs have many short blocks, and other kernels get between them.
   const bool fused = op.experts.role != ExpertRole::none && op.experts.layout == ExpertLayout::fused;
-  price.hold = row_of(op.family).is_resident && !fused ? Hold::resident : Hold::elastic;
+  const bool gives_way = fused || (conditions.channels && is_gemm(op.family));
+  price.hold = row_of(op.family).is_resident && !gives_way ? Hold::resident : Hold::elastic;
   price.sms = op.blocks > 0 ? std::min(op.blocks, conditions.sms) : conditions.sms;
   if (op.family == Family::notify) {
     // A message there and back; waiting for late ranks is not a cost.

@@ -34,7 +34,9 @@ struct PriceConditions {
   bool overlapped = false;  ///< kernels of another stream may run beside it: matters to transfers
   bool slowed = true;       ///< by these kernels
   bool ideal = false;       ///< a collective between nodes takes no more than the links' peaks make it
-  int held = 0;      ///< SMs that HybridEP holds, or NCCL's all-to-all; of that nobody knows how many: none by default
+  int held = 0;      ///< SMs that HybridEP holds, or NCCL's all-to-all; 0: of NCCL's its channels
+  /// NCCL's kernels hold an SM for each channel, and GEMMs beside them run on what is left, block by block.
+  bool channels = false;
   double clock = 1;  ///< of the SMs, over the one that measurements at burst were made at
 
   [[nodiscard]] bool disturbed() const { return overlapped && slowed; }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "curves/hybrid_ep.hpp"
+#include "curves/nccl_channels.hpp"
 #include "curves/nccl_tuning.hpp"
 #include "curves/topology.hpp"
 #include "hardware/price_basis.hpp"
@@ -163,6 +164,25 @@ Precision precision_sent(const Operator& op) {
   return bytes < number_bytes(Precision::bf16) ? Precision::fp8 : Precision::bf16;
 }
 
+// Not by a stack's own kernels.
+bool goes_by_nccl(const Operator& op) {
+  switch (op.family) {
+    case Family::send:
+    case Family::reduce_scatter:
+    case Family::all_gather:
+    case Family::all_reduce:
+    case Family::all_to_all:
+      return op.measured_as != "custom_all_reduce";
+    default:
+      return false;
+  }
+}
+
+int held_sms(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine) {
+  if (conditions.held > 0) return conditions.held;
+  return conditions.channels && !conditions.ideal && goes_by_nccl(op) ? nccl_channels(op, machine) : 0;
+}
+
 // By its authors' rates, but never faster than the links.
 void price_by_hybrid_ep(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                         const KernelSet& kernels, Price& price) {
@@ -215,8 +235,8 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
 
 void price_collective(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                       const KernelSet& kernels, Price& price) {
-  price.hold = conditions.held > 0 ? Hold::resident : Hold::nothing;
-  price.sms = conditions.held;
+  price.sms = held_sms(op, conditions, machine);
+  price.hold = price.sms > 0 ? Hold::resident : Hold::nothing;
   if (is_hybrid_ep(op)) {
     price_by_hybrid_ep(op, conditions, machine, kernels, price);
     return;

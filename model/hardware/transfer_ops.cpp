@@ -166,10 +166,16 @@ double message_bytes(const OpKeys& keys) { return keys.number_or("bytes", 1, 1e1
 
 using Collective = Operator (*)(double bytes, const Replicas& replicas);
 
+RequestedOp of_nccl(const std::string& text, const Operator& op, const OpKeys& keys, const MachineFacts& machine) {
+  PriceConditions conditions = keys.conditions(machine);
+  conditions.channels = true;
+  return {text, {op}, conditions};
+}
+
 RequestedOp collective_op(const std::string& text, const MachineFacts& machine, Collective collective) {
   const OpKeys keys(text, {"ranks", "gpus_per_node", "bytes", "impl"});
   static_cast<void>(keys.choice("impl", {"nccl"}));
-  return {text, {collective(message_bytes(keys), ranks_of(keys, machine))}, keys.conditions(machine)};
+  return of_nccl(text, collective(message_bytes(keys), ranks_of(keys, machine)), keys, machine);
 }
 
 }  // namespace
@@ -183,7 +189,7 @@ RequestedOp all_reduce_op(const std::string& text, const MachineFacts& machine) 
   }
   const double bytes = message_bytes(keys);
   const Operator op = custom ? custom_all_reduce(bytes, ranks, most_custom_bytes(machine)) : all_reduce(bytes, ranks);
-  return {text, {op}, keys.conditions(machine)};
+  return of_nccl(text, op, keys, machine);
 }
 
 RequestedOp all_gather_op(const std::string& text, const MachineFacts& machine) {
@@ -202,7 +208,7 @@ RequestedOp send_op(const std::string& text, const MachineFacts& machine) {
   const OpKeys keys(text, {"bytes", "to"});
   const bool leaves_node = keys.choice("to", {"node", "gpu"}) == "node";
   const Reach reach{leaves_node ? static_cast<int>(machine.gpus_per_node) + 1 : 2, leaves_node ? 1.0 : 0.0};
-  return {text, {send(message_bytes(keys), reach)}, keys.conditions(machine)};
+  return of_nccl(text, send(message_bytes(keys), reach), keys, machine);
 }
 
 }  // namespace moeline

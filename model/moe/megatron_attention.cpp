@@ -42,17 +42,9 @@ Operator core_forward(const AttentionTensors& d, int parts) {
   return by_cudnn(prefill_core(core_shape(d, parts), d.a.window));
 }
 
-std::vector<Operator> core_backward(const AttentionTensors& d, int parts) {
-  std::vector<Operator> ops = {
-      elementwise("FlashAttention backward preprocess", d.t * d.out, 2),
-      by_cudnn(prefill_backward_core(core_shape(d, parts), d.a.window)),
-      memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.query * (kFp32 + kBf16))};
-  // Query heads that share keys add up their gradients in FP32.
-  if (d.a.heads > d.a.kv_heads && !d.latent()) {
-    ops.push_back(
-        memory(Family::streaming, "FlashAttention backward dK and dV to bf16", keys_and_values(d) * (kFp32 + kBf16)));
-  }
-  return ops;
+// What stands around the core, the sums of its outputs' gradients and what is added up in FP32, is a part of it.
+Operator core_backward(const AttentionTensors& d, int parts) {
+  return by_cudnn(prefill_backward_core(core_shape(d, parts), d.a.window));
 }
 
 // To the next rank of the ring, beside what is launched after it. `tensors`: of the size of keys and values.
@@ -90,7 +82,7 @@ void ring_backward(Kernels& list, const AttentionTensors& d) {
   list.add(kCore, core_backward(d, blocks));
   for (int block = 1; block < blocks; ++block) {
     pass_on(list, d, block + 1 < blocks ? 2 : 1);
-    add_awaiting(list, before + block, core_backward(d, blocks));
+    add_awaiting(list, before + block, {core_backward(d, blocks)});
     list.add(kCore, elementwise("add dQ", d.t * d.query, 3));
     add_awaiting(list, before + block + 1, {elementwise("add dK and dV", keys_and_values(d), 3)});
   }

@@ -91,8 +91,8 @@ const Table<Scenario>& comm() {
          "how tokens reach experts; by default what the stack does whose kernels are used")
           .depends(),
       of(&Comm::num_sms, "num_sms", whole(0, 4096),
-         "SMs that the all-to-all holds, at most all but one; by default 20 in training, else 24; 0 of all_to_all, of "
-         "hybrid_ep 32 in an NVLink domain and 16 between domains")
+         "SMs that the all-to-all holds, at most all but one; by default 20 in training, else 24; of hybrid_ep 32 in "
+         "an NVLink domain and 16 between domains; of all_to_all 0: NCCL's channels")
           .depends(),
       of(&Comm::dispatch, "dispatch_dtype", words({"fp8", "bf16", "nvfp4"}),
          "of tokens on the way out; the default goes by the experts' format and the mode")
