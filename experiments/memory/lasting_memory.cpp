@@ -31,8 +31,16 @@ StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int co
       passing(&StageParameters::replicated_bytes, &StageParameters::experts_bytes, choices.splits_parameters());
   memory.gradients = gradient_bytes(choices) *
                      passing(&StageParameters::replicated, &StageParameters::experts, choices.splits_gradients());
-  memory.optimizer = optimizer_bytes(choices) * kept(own.replicated, own.experts, choices.splits_optimizer());
+  memory.optimizer = optimizer_bytes(choices, setup.model) * kept(own.replicated, own.experts, choices.splits_optimizer());
   return memory;
+}
+
+double update_memory(const Setup& setup, const StageParameters& own, int copies) {
+  const TrainingChoices& choices = setup.scenario.training;
+  const bool split = choices.splits_optimizer();
+  const double dense = own.replicated / (split ? replicas_of_stage(setup, copies).ranks : 1);
+  const double experts = own.experts / (split ? replicas_of_experts(setup, copies).ranks : 1);
+  return update_bytes(choices) * std::max(dense, experts);
 }
 
 namespace {

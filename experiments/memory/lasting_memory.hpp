@@ -13,6 +13,10 @@ namespace moeline {
 [[nodiscard]] StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int copies,
                                         const std::vector<StageParameters>& neighbours = {});
 
+/// Bytes that the rank's optimizer needs beside its states while it runs: dense layers and routed experts are updated
+/// one after the other.
+[[nodiscard]] double update_memory(const Setup& setup, const StageParameters& own, int copies);
+
 /// Bytes of the fullest GPU, or less: weights, gradients, optimizer states and layers' activations, as if stages were
 /// equal, less a tenth since they are not; no workspace, no logits. REQUIRES: a whole pipeline of operators.
 [[nodiscard]] double least_memory_bytes(const Setup& setup);

@@ -22,12 +22,15 @@ class StepAccount {
 
   // `slots`: the rank's, in order.
   [[nodiscard]] RankMemory of_rank(std::size_t rank, const std::vector<std::size_t>& slots) const {
-    RankMemory memory{.peak = lasting(rank)};
+    const Held held = held_by(rank);
+    RankMemory memory{.peak = lasting(held)};
     const Offloaded offloaded = offloaded_of(rank, memory.peak.optimizer);
     memory.host = offloaded.host;
     const std::vector<SlotStay> stays = stays_of(slots, offloaded);
     std::vector<MemoryChange> others = offloaded.activations;
     others.insert(others.end(), offloaded.states.begin(), offloaded.states.end());
+    const double update = update_memory(setup_, parameters_of(held.blocks()), held.copies);
+    if (update > 0 && !slots.empty()) others.push_back({.at = slots_[slots.back()].end, .workspace = update});
     memory.changes = changes_of(stays, std::move(others));
     if (offloaded.states.empty()) {
       for (MemoryChange& change : memory.changes) change.optimizer = memory.peak.optimizer;
@@ -140,17 +143,30 @@ class StepAccount {
     memory.peak_at = most->at;
   }
 
-  [[nodiscard]] StepMemory lasting(std::size_t rank) const {
+  // The stages of a rank, each of which so many ranks hold.
+  struct Held {
     std::vector<StageBlocks> stages;
     int copies = 1;
+
+    [[nodiscard]] StageBlocks blocks() const {
+      StageBlocks all;
+      for (const StageBlocks& stage : stages) all.insert(all.end(), stage.begin(), stage.end());
+      return all;
+    }
+  };
+
+  [[nodiscard]] Held held_by(std::size_t rank) const {
+    Held held;
     for (const auto& [stage, holders] : copies_) {
       if (!holders.contains(static_cast<std::uint32_t>(rank))) continue;
-      copies = static_cast<int>(holders.size());
-      stages.push_back(layout_.stages[static_cast<std::size_t>(stage)]);
+      held.copies = static_cast<int>(holders.size());
+      held.stages.push_back(layout_.stages[static_cast<std::size_t>(stage)]);
     }
-    StageBlocks held;
-    for (const StageBlocks& stage : stages) held.insert(held.end(), stage.begin(), stage.end());
-    StepMemory memory = lasting_memory(setup_, parameters_of(held), copies, neighbours_of(stages));
+    return held;
+  }
+
+  [[nodiscard]] StepMemory lasting(const Held& held) const {
+    StepMemory memory = lasting_memory(setup_, parameters_of(held.blocks()), held.copies, neighbours_of(held.stages));
     if (setup_.scenario.comm.mode == CommMode::normal) {
       memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, transfer_sms(setup_));
     }

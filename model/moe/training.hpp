@@ -58,7 +58,8 @@ struct TrainingChoices {
   bool offload_optimizer = false;  ///< its states wait in the host's memory while passes run
   bool narrow_activations = true;  ///< SwiGLU's input is kept in FP8, attention's output in 12 bits; else in BF16
   bool fp32_gradients = true;      ///< accumulated in FP32; else BF16
-  bool fp32_moments = false;       ///< of AdamW; else BF16. Master weights are FP32
+  bool fp32_moments = false;       ///< of AdamW; else BF16
+  bool copies_moments = false;     ///< BF16 moments are there in FP32 as well while the optimizer runs
   /// What replicas split (ZeRO, arXiv 1910.02054): 1 the optimizer's states, 2 also gradients, which are reduced after
   /// every micro-batch, 3 also parameters, which are gathered for each block of every pass; 0 nothing.
   int zero = 1;

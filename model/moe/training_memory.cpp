@@ -97,7 +97,15 @@ StageParameters stage_parameters(const Architecture& model, std::span<const Bloc
 
 double gradient_bytes(const TrainingChoices& choices) { return choices.fp32_gradients ? kFp32 : kBf16; }
 
-double optimizer_bytes(const TrainingChoices& choices) { return kFp32 + 2 * (choices.fp32_moments ? kFp32 : kBf16); }
+double optimizer_bytes(const TrainingChoices& choices, const Architecture& model) {
+  const bool bf16_alone = std::min(number_bytes(model.weights), number_bytes(model.expert_weights)) >= kBf16;
+  const bool keeps_rest = choices.by_megatron() && !choices.fp32_moments && bf16_alone;
+  return (keeps_rest ? kFp32 - kBf16 : kFp32) + 2 * (choices.fp32_moments ? kFp32 : kBf16);
+}
+
+double update_bytes(const TrainingChoices& choices) {
+  return choices.copies_moments && !choices.fp32_moments ? 2 * kFp32 : 0;
+}
 
 double saved_bytes(const LayerWork& work) {
   const double hidden = work.own_tokens() * work.model.hidden_size * kBf16;

@@ -36,8 +36,14 @@ struct StageSplit {
                                                const StageSplit& split);
 
 /// Bytes of gradients and optimizer states per parameter: FP32 or BF16 gradients; FP32 master weights and two moments.
+/// Megatron's precision-aware optimizer, which BF16 moments need, keeps of the master weights of a BF16 model what BF16
+/// has not, 16 bits (OptimizerConfig.store_param_remainders).
 [[nodiscard]] double gradient_bytes(const TrainingChoices& choices);
-[[nodiscard]] double optimizer_bytes(const TrainingChoices& choices);
+[[nodiscard]] double optimizer_bytes(const TrainingChoices& choices, const Architecture& model);
+
+/// Bytes per parameter of the group that is updated, dense or routed experts', while the optimizer runs: 0, or both
+/// moments in FP32 (TransformerEngine's FusedAdam.step from its pull request 1640, April 2025, to 2632 of 2026).
+[[nodiscard]] double update_bytes(const TrainingChoices& choices);
 
 /// Bytes that one micro-batch leaves behind in a block from its forward pass until its backward pass is done. By
 /// Megatron as megatron.hpp has it. By DeepSeek what the kernels of the backward pass read and no kernel of it computes

@@ -130,7 +130,7 @@ class OptimizerStep {
       for (const SharedParameters& shared : of_stage) {
         const double part = choices.splits_optimizer() ? 1.0 / shared.replicas.ranks : 1;
         bytes += part * shared.parameters * gradient_bytes(choices);
-        states += part * shared.parameters * optimizer_bytes(choices);
+        states += part * shared.parameters * optimizer_bytes(choices, setup_.model);
         bytes += part * shared.weight_bytes;
         if (gathers_weights && shared.replicas.ranks > 1 && shared.gathered_bytes > 0) {
           gathers.push_back(all_gather(shared.gathered_bytes, shared.replicas));

@@ -222,6 +222,10 @@ const Table<Scenario>& training() {
                         one_of(&C::fp32_moments, "fp32", "bf16"))
           .pipelines_alone()
           .when(is_training_step),
+      of(&C::copies_moments, "copies_moments", flag(),
+         "moments in BF16 are there in FP32 as well while the optimizer runs, as in TransformerEngine of 2025")
+          .pipelines_alone()
+          .when([](const Scenario& s) { return is_training_step(s) && !s.training.fp32_moments; }),
       of(&C::zero, "zero", whole(0, 3),
          "what replicas split: 0 nothing, 1 optimizer states, 2 gradients too, 3 parameters too")
           .pipelines_alone()

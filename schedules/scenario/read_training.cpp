@@ -59,6 +59,10 @@ void read_choices(const Spec& training, const ScheduleKind& schedule, TrainingOp
   c.narrow_activations = fp8 && c.recompute != Recompute::full && !c.by_megatron();
   c.fp32_gradients = is_word(training, "gradients", "fp32");
   c.fp32_moments = is_word(training, "moments", "fp32", habits::keeps_fp32_moments(operators));
+  read("copies_moments");
+  if (c.copies_moments && c.fp32_moments) {
+    throw training.error("copies_moments", "copies moments in BF16, and moments is fp32; there is: moments: bf16");
+  }
   read("zero");
   c.overlap_sends = schedule.pipeline && schedule.pipeline->overlaps_sends;
   read("overlap_gradients");
