@@ -221,6 +221,14 @@ void Replica::keep_moving(double share) {
   if (experts_MB_ == 0) experts_.arrive();
 }
 
+// With its host's part: behind the GPU's, or where a step is made up beside the one before, whichever is longer.
+StepTime Replica::time_of(const StepLoad& busiest, const StepLoad& mean) const {
+  StepTime time = pool_.step(busiest, mean, step_.state);
+  const double host_ms = w_.host.ms(busiest.answers);
+  time.ms = w_.overlapped ? std::max(time.ms, host_ms) : time.ms + host_ms;
+  return time;
+}
+
 void Replica::keep_pace(double ms) {
   if (step_.busiest.prompts > 0) {
     owed_steps_ += std::max(0.0, ms - w_.pace.spared_ms) * w_.pace.steps_per_ms;
@@ -250,13 +258,13 @@ bool Replica::begin(double now_ms) {
   step_.mean = mean_of(loads);
   step_.state = experts_.state();
   step_.state.draw = pool_.draws == 1 ? 0 : static_cast<int>(draws_.uniform() * pool_.draws);
-  const StepTime time = pool_.step(step_.busiest, step_.mean, step_.state);
+  const StepTime time = time_of(step_.busiest, step_.mean);
   step_.ms = step_.paused_ms + time.ms;
   step_.graph_batch = time.graph_batch;
   if (prompts_alone_) {
     beside_ms_ += time.ms;
   } else if (step_.busiest.prompts > 0 && step_.busiest.answers > 0) {
-    beside_ms_ += time.ms - pool_.step(without_prompts(step_.busiest), without_prompts(step_.mean), step_.state).ms;
+    beside_ms_ += time.ms - time_of(without_prompts(step_.busiest), without_prompts(step_.mean)).ms;
   }
   keep_moving(step_.mean.moved_MB > 0 ? time.left_MB / step_.mean.moved_MB : 0);
   keep_pace(time.ms);

@@ -160,6 +160,7 @@ class Replica {
   bool admit_first(Group& group);
   std::vector<std::size_t> admit_until(double ms);
   double place_experts(double now_ms);
+  [[nodiscard]] StepTime time_of(const StepLoad& busiest, const StepLoad& mean) const;
   void keep_pace(double ms);
   void compose(double now_ms);
   StepLoad take_up(Group& group);

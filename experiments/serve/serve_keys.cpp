@@ -63,6 +63,20 @@ const Table<Prefixes>& prefixes() {
   return kKeys;
 }
 
+const Table<StepHost>& host() {
+  constexpr double kMost_us = 1e6;
+  const auto in_us = [](double StepHost::*ms, const char* name, const char* meaning) {
+    Key<StepHost> us = key(ms, name, number(0, kMost_us), meaning).as([ms](const StepHost& of) { return of.*ms * 1e3; });
+    us.read = [ms, row = Row(us)](const Spec& spec, StepHost& of) { of.*ms = row.real(spec) / 1e3; };
+    return us;
+  };
+  static const Table<StepHost> kKeys = {
+      in_us(&StepHost::step_ms, "step_us", "us of each step"),
+      in_us(&StepHost::request_ms, "request_us", "us more for each request of an attention group that decodes"),
+  };
+  return kKeys;
+}
+
 const Table<PrefillPool>& prefill_pool() {
   using P = PrefillPool;
   static const Table<P> kKeys = {
@@ -170,6 +184,9 @@ const Table<ServeWorkload>& serve() {
           "mixed: chunks of prompts are computed in steps in which requests decode; first: in steps of their own, "
           "before any of decoding"),
       key(&W::overlapped, "overlap_scheduler", flag(), "a step is made up while the one before runs"),
+      part(&W::host, "host", host(),
+           "What the server's host does between steps; a step that is made up while the one before runs waits for it "
+           "where it takes longer. By default nothing with overlap_scheduler, else 1000 us a step and 8 a request"),
       key(&W::room, "kv_room", words(words_of<KvRoom>()),
           "whole: a request begins when the cache has room for all of it; prompt: for its prompt, and the last that "
           "came loses its cache where answers outgrow it"),

@@ -107,6 +107,14 @@ struct ServeLimits {
   double ttft_ms = 0, tpot_ms = 0;
 };
 
+/// What the server's host does for each step, ms: it schedules, prepares inputs, and takes up what was chosen.
+struct StepHost {
+  double step_ms = 0;
+  double request_ms = 0;  ///< for each request of an attention group that decodes
+
+  [[nodiscard]] double ms(double requests) const { return step_ms + request_ms * requests; }
+};
+
 struct ServeWorkload {
   int concurrency = 0;        ///< closed loop: so many requests at any time; 0: they come by themselves
   std::vector<double> rates;  ///< of these, requests per second, of all GPUs together, for `rate_ms` each, and again
@@ -130,6 +138,7 @@ struct ServeWorkload {
   /// A step is made up while the one before runs: it has those that came before that one began, and requests that ended
   /// with it once more.
   bool overlapped = true;
+  StepHost host;  ///< hidden behind the step before where they overlap, as far as that is as long
   RouterRule router = RouterRule::least_loaded;
   PromptOrder order = PromptOrder::mixed;
   PromptPace pace;
