@@ -31,7 +31,8 @@ StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int co
       passing(&StageParameters::replicated_bytes, &StageParameters::experts_bytes, choices.splits_parameters());
   memory.gradients = gradient_bytes(choices) *
                      passing(&StageParameters::replicated, &StageParameters::experts, choices.splits_gradients());
-  memory.optimizer = optimizer_bytes(choices, setup.model) * kept(own.replicated, own.experts, choices.splits_optimizer());
+  memory.optimizer =
+      optimizer_bytes(choices, setup.model) * kept(own.replicated, own.experts, choices.splits_optimizer());
   return memory;
 }
 

@@ -66,7 +66,8 @@ const Table<Prefixes>& prefixes() {
 const Table<StepHost>& host() {
   constexpr double kMost_us = 1e6;
   const auto in_us = [](double StepHost::*ms, const char* name, const char* meaning) {
-    Key<StepHost> us = key(ms, name, number(0, kMost_us), meaning).as([ms](const StepHost& of) { return of.*ms * 1e3; });
+    Key<StepHost> us =
+        key(ms, name, number(0, kMost_us), meaning).as([ms](const StepHost& of) { return of.*ms * 1e3; });
     us.read = [ms, row = Row(us)](const Spec& spec, StepHost& of) { of.*ms = row.real(spec) / 1e3; };
     return us;
   };

@@ -15,8 +15,9 @@ struct HybridEp {
 /// GB/s of one rank by its kernels alone, without torch's copies and metadata (DeepEP, docs/README_Hybrid-EP.md): in a
 /// domain of tokens times the ranks that each is sent to, on GB200 with 8 to 36 ranks on 16 and 32 SMs; between domains
 /// of tokens times the domains, the own one included, on H100 with NICs of 50 GB/s, to whose rate it is scaled, with 16
-/// to 64 ranks in domains of 8 on 4 to 16 SMs. Between these it is interpolated, beyond them held; on fewer SMs it falls
-/// with them. `precision`: FP8 or BF16. The hidden size was 7168; that smaller tokens travel at the same rate is assumed.
+/// to 64 ranks in domains of 8 on 4 to 16 SMs. Between these it is interpolated, beyond them held; on fewer SMs it
+/// falls with them. `precision`: FP8 or BF16. The hidden size was 7168; that smaller tokens travel at the same rate is
+/// assumed.
 [[nodiscard]] double hybrid_ep_dispatch_GBps(Precision precision, const HybridEp& group);
 /// The same of results on their way back, in BF16.
 [[nodiscard]] double hybrid_ep_combine_GBps(const HybridEp& group);

@@ -7,10 +7,10 @@ namespace moeline {
 namespace {
 
 constexpr double kKiB = 1024;
-constexpr double kOfCollective = 32 * kKiB;                          // of a message, on each channel: 512 threads of 64 bytes
+constexpr double kOfCollective = 32 * kKiB;  // of a message, on each channel: 512 threads of 64 bytes
 constexpr double kOfPeerInNode = 8 * kKiB, kOfPeerBetween = 128 * kKiB;  // the least that a channel gets of a peer's
-constexpr double kPeersOfChannel = 8;                                // between nodes, one after the other
-constexpr double kMostInNode = 32, kMostBetween = 2;                 // channels of one peer
+constexpr double kPeersOfChannel = 8;                                    // between nodes, one after the other
+constexpr double kMostInNode = 32, kMostBetween = 2;                     // channels of one peer
 
 double power_of_two(double channels) { return std::exp2(std::ceil(std::log2(channels))); }
 

@@ -80,9 +80,8 @@ Operator by_impl(Operator core, const OpKeys& keys) {
 }  // namespace
 
 RequestedOp attention_forward_op(const std::string& text, const MachineFacts& machine) {
-  const OpKeys keys(text,
-                    {"seq", "batch", "cached_len", "heads", "kv_heads", "qk_dim", "v_dim", "window", "dtype", "impl",
-                     "l2"});
+  const OpKeys keys(
+      text, {"seq", "batch", "cached_len", "heads", "kv_heads", "qk_dim", "v_dim", "window", "dtype", "impl", "l2"});
   return keys.requested(text, {by_impl(prefill_core(prompt_shape(keys), keys.size_or_none("window")), keys)}, machine);
 }
 

@@ -48,9 +48,12 @@ const std::vector<Kind>& kinds() {
       {"gqa_decode", "batch=64,kv_len=4096,query_len=1,heads=64,kv_heads=4,head_dim=128,kv_dtype=bf16|fp8,window=0",
        gqa_decode_op},
       {"attention_forward",
-       "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,dtype=bf16|fp8,impl=flash_attention|cudnn",
+       "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,dtype=bf16|fp8,impl=flash_"
+       "attention|cudnn",
        attention_forward_op},
-      {"attention_backward", "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,impl=flash_attention|cudnn",
+      {"attention_backward",
+       "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,impl=flash_attention|"
+       "cudnn",
        attention_backward_op},
       {"state_scan",
        "kind=delta_net|kda|mamba|lightning,batch=1,seq=4096,heads=32,key_heads=HEADS,qk_dim=128,v_dim=128,chunk=64,"

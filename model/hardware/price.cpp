@@ -60,12 +60,12 @@ double us_by_curve(const Operator& op, const std::string& family, double gain, i
   return std::max(evaluate(curve, kernels.constants).us, shortest_us(kernels, machine));
 }
 
-// Share of the time that goes by the SMs' clock: by how much it grows between two that are slightly slower, over by how
-// much the one is slower than the other. `clocked`: the machine at the clock that the kernel has.
+// Share of the time that goes by the SMs' clock: by how much it grows with slightly slower SMs, over by how much they
+// are slower. `clocked`: the machine at the clock that the kernel has.
 double clocked_share(const Operator& op, const std::string& family, int sms, const Price& price,
                      const MachineFacts& clocked, const KernelSet& kernels) {
-  constexpr double kSlower = 0.99;
-  if (!(price.solo_us > 0)) return 0;  // nothing to do, and nothing known of launching it
+  constexpr double kSlower = 0.99, kAlike = 1 - 1e-12;  // both below the clock that tables' long kernels are timed at
+  if (!(price.solo_us > 0)) return 0;                   // nothing to do, and nothing known of launching it
   const bool by_curve = price.provenance != Provenance::roofline;
   const auto us_at = [&](double share) {
     const MachineFacts slower = at_clock(clocked, share);
@@ -73,7 +73,7 @@ double clocked_share(const Operator& op, const std::string& family, int sms, con
         by_curve ? us_by_curve(op, family, price.gain, sms, slower, kernels) : shortest_us(kernels, slower);
     return std::max(us, floor_us(op, slower));
   };
-  return std::clamp((us_at(kSlower * kSlower) / us_at(kSlower) - 1) / (1 / kSlower - 1), 0.0, 1.0);
+  return std::clamp((us_at(kSlower) / us_at(kAlike) - 1) / (1 / kSlower - 1), 0.0, 1.0);
 }
 
 // What goes as casts do is told by its bytes, and starts up like them where it has fewer than any.
@@ -81,6 +81,15 @@ Dimensions form_dimensions(const Operator& op, const std::string& family, int sm
   constexpr double kFewest = 4096;
   if (family != name_of(Family::rowwise)) return measured_dimensions_of(op, sms);
   return {{Dimension::bytes, std::max(op.passed_bytes(), kFewest)}, {Dimension::sms, sms}};
+}
+
+// At the most of their peak that a product reaches at the clock that the machine is at (cuBLAS on B300: 1490 TFLOP/s at
+// 1278 MHz, 2657 at 1125, by a log of suimenno3002/cutex).
+double tensor_cores_us(const Operator& op, const MachineFacts& clocked) {
+  constexpr double kMostOfPeak = 0.97;
+  const double nominal_mhz = clocked.sm_clock_mhz / clocked.clock_share;
+  const double over_nominal = clocked.boost_clock_mhz > 0 ? clocked.boost_clock_mhz / nominal_mhz : 1;
+  return flops_at_peak_us(op.flops, kMostOfPeak * over_nominal * clocked.tflops(precision_of(op)));
 }
 
 // By the form and the constants of a serving stack's tables, whose rows held what L2 kept of the operands: cold, some
@@ -95,9 +104,11 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
   price.gain = gain_of(fit, at, machine);
   price.solo_us = us_by_form(op, fit, price.gain, alone.us, conditions.sms, clocked);
   if (clocked.clock_share < 1) {
-    // Long kernels of the tables ran at the clock that power left them, which may be lower than this one.
+    // Tables' loops ran at the clock that power left the kernel itself, which may be lower than this one: products at
+    // nearly the tensor cores' peak at their clock, other long kernels as their curve says.
     const double timed_us = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants).us;
-    price.solo_us = std::max(price.solo_us, us_by_form(op, fit, price.gain, timed_us, conditions.sms, machine));
+    const double timed = us_by_form(op, fit, price.gain, timed_us, conditions.sms, machine);
+    price.solo_us = std::max(timed, is_gemm(op.family) ? tensor_cores_us(op, clocked) : price.solo_us);
   }
   price.bound_by = alone.bound;
   price.deviation = deviation_by_chance(op, fit, conditions.sms, clocked);

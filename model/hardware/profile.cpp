@@ -30,8 +30,7 @@ const KernelSet* choose(const HardwareProfile& profile, const std::string& set, 
   };
   look_in(profile.kernel_sets);
   // By name those carried over, too; without a name only where there is nothing of the profile's own.
-  const bool has_own = std::any_of(profile.kernel_sets.begin(), profile.kernel_sets.end(),
-                                   may_be_default);
+  const bool has_own = std::any_of(profile.kernel_sets.begin(), profile.kernel_sets.end(), may_be_default);
   if (chosen == nullptr && (!set.empty() || !has_own)) look_in(profile.carried_over);
   if (chosen != nullptr || !set.empty() || needed.empty()) return chosen;
   return choose(profile, set, "");

@@ -106,7 +106,7 @@ Operator nvlink_op(const AllToAllWork& work, bool dispatch, bool prepare) {
 }
 
 RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool dispatch) {
-  constexpr int kSms = 24;  // DeepEP's default
+  constexpr int kSms = 24;                                      // DeepEP's default
   constexpr int kHybridEpInDomain = 32, kHybridEpBetween = 16;  // Megatron's recipes, and its default
   const OpKeys keys(text, {"mode", "ep", "tokens", "hidden", "top_k", "experts", "gating", "redundant_experts", "dtype",
                            "part", "l2"});

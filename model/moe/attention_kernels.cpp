@@ -84,7 +84,9 @@ Operator by_cudnn(Operator core) {
   return core;
 }
 
-bool is_by_cudnn(const Operator& core) { return core.measured_as == kCudnnForward || core.measured_as == kCudnnBackward; }
+bool is_by_cudnn(const Operator& core) {
+  return core.measured_as == kCudnnForward || core.measured_as == kCudnnBackward;
+}
 
 Operator mla_decode_core(const AttentionShape& shape) {
   Operator op = attention(Family::mla_decode, "MLA decode core", shape);

@@ -259,8 +259,7 @@ PriceConditions ProgramDraft::conditions_of(const Operator& op, const PhaseOptio
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
   conditions.clock = setup_.clock;
   conditions.ideal = setup_.scenario.comm.collectives == Collectives::ideal;
-  conditions.channels =
-      setup_.scenario.phase() == WorkloadPhase::train && setup_.scenario.training.by_megatron();
+  conditions.channels = setup_.scenario.phase() == WorkloadPhase::train && setup_.scenario.training.by_megatron();
   if (role_of(op.family) == Role::communication) {
     const int own = options.sms > 0 ? options.sms : setup_.scenario.comm.num_sms;
     const bool on_own = op.traffic.stage == Stage::whole || (options.released && op.traffic.stage == Stage::issue);

@@ -100,7 +100,7 @@ TEST_CASE("an op of an unknown kind or key is refused with the nearest one") {
   check_op_refused("gemm m=1", "unknown op 'gemm m=1'");
   check_op_refused("gemm\n", "unknown op 'gemm?'; did you mean 'gemm'?");
   check_op_refused("mla_decode:batches=1", "unknown key 'batches'; did you mean 'batch'?");
-  check_op_refused("gemm:groups=4", "unknown key 'groups'; there is: dtype, m, n, k, l2, sms, clock");
+  check_op_refused("gemm:groups=4", "unknown key 'groups'; there is: dtype, m, n, k, streams, l2, sms, clock");
   check_op_refused("dispatch:token=4", "unknown key 'token'; did you mean 'tokens'?");
   check_op_refused("gemm:dtype=fp9", "dtype has an unknown value 'fp9'; did you mean 'fp8'?");
   check_op_refused("grouped_gemm:layout=mask", "layout has an unknown value 'mask'; did you mean 'masked'?");

@@ -264,7 +264,8 @@ TEST_CASE("a set carried over can be chosen by name, and is another machine's") 
   CHECK(february.fits.at("gemm_fp8").other_machine);
   CHECK(h100.kernels("").name == "sglang-0.5.14");  // its own, and the newest
   CHECK(h100.set_names() == std::vector<std::string>{"open-2025-late", "deepep_v2-2026-04", "trtllm-1.3.0",
-                                                     "sglang-0.5.14", "deepseek-2025-02", "open-2025-05"});
+                                                     "sglang-0.5.14", "cudnn-9.27.0", "deepseek-2025-02",
+                                                     "open-2025-05"});
 }
 
 TEST_CASE(

@@ -162,11 +162,12 @@ TEST_CASE("each stack's fraction is of what that stack means by it") {
 
 namespace {
 
-Run trained(const std::string& keys) {
+Run trained(const std::string& keys, const std::string& choices = "moments: bf16") {
   return run_scenario(read_setup(
       Spec::parse("train.yaml", "{schema: 1, hardware: h100, routing: {distribution: exact}, " + keys +
                                     ", workload: {phase: train, seq_len: 2048, micro_batch_size: 1, global_batch_size: "
-                                    "128}, training: {operators: megatron, gradients: fp32, moments: bf16}}"),
+                                    "128}, training: {operators: megatron, gradients: fp32, " +
+                                    (choices.starts_with("moments") ? choices : "moments: bf16, " + choices) + "}}"),
       {}));
 }
 
@@ -175,15 +176,33 @@ constexpr double kQwenExpert = 3.0 * 2048 * 768;
 
 }  // namespace
 
-TEST_CASE("training: weights in BF16, gradients in FP32, and 4 + 2 + 2 bytes of states, split over replicas") {
-  const StepMemory memory = trained("model: qwen3-30b-a3b, schedule: 1f1b, parallelism: {pp: 1, ep: 8, dp: 16}")
-                                .step()
-                                ->fullest()
-                                .memory.peak;
+TEST_CASE("training: weights in BF16, gradients in FP32, and 2 + 2 + 2 bytes of states, split over replicas") {
+  const std::string layout = "model: qwen3-30b-a3b, schedule: 1f1b, parallelism: {pp: 1, ep: 8, dp: 16}";
+  const StepMemory memory = trained(layout).step()->fullest().memory.peak;
   const double replicated = 48 * kQwenLayer + 2 * 151936.0 * 2048 + 2048, experts = 48 * 16 * kQwenExpert;
   CHECK(memory.weights == doctest::Approx(2 * (replicated + experts)).epsilon(1e-6));
   CHECK(memory.gradients == doctest::Approx(4 * (replicated + experts)).epsilon(1e-6));
-  CHECK(memory.optimizer == doctest::Approx(8 * (replicated / 16 + experts / 2)).epsilon(1e-6));
+  CHECK(memory.optimizer == doctest::Approx(6 * (replicated / 16 + experts / 2)).epsilon(1e-6));
+  const StepMemory fp8 = trained(layout + ", precision: {experts: fp8}").step()->fullest().memory.peak;
+  CHECK(fp8.optimizer == doctest::Approx(8 * (replicated / 16 + experts / 2)).epsilon(1e-6));  // masters in FP32
+}
+
+TEST_CASE(
+    "copies of moments in FP32 are 8 bytes for each parameter of the larger group, and the peak where they are most") {
+  const std::string layout = "model: qwen3-30b-a3b, schedule: 1f1b, parallelism: {pp: 1, ep: 8, dp: 8}";
+  const RankMemory plain = trained(layout).step()->fullest().memory;
+  const RankMemory copied = trained(layout, "copies_moments: true").step()->fullest().memory;
+  const double experts = 48 * 16 * kQwenExpert;
+  const auto optimizer = [](const RankMemory& memory) {
+    const auto found = std::find_if(memory.peaks.begin(), memory.peaks.end(),
+                                    [](const MemoryPeak& peak) { return peak.phase == MemoryPhase::optimizer; });
+    return found == memory.peaks.end() ? 0 : found->bytes;
+  };
+  const double lasting = plain.peak.total() - plain.peak.activations - plain.peak.workspace;
+  CHECK(optimizer(copied) == doctest::Approx(lasting + 8 * experts).epsilon(1e-6));
+  CHECK(copied.peaks.front().phase == MemoryPhase::optimizer);
+  CHECK(plain.peaks.front().phase != MemoryPhase::optimizer);
+  CHECK_THROWS_AS((void)trained(layout, "moments: fp32, copies_moments: true"), SpecError);
 }
 
 TEST_CASE("1f1b: a rank keeps as many micro-batches as there are ranks from it on") {

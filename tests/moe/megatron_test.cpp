@@ -102,7 +102,7 @@ TEST_CASE("a BF16 layer of grouped-query attention and experts on one GPU has th
                                               "RMSNorm of k heads",
                                               "rotary q",
                                               "rotary k",
-                                              "FlashAttention forward",
+                                              "cudnn_generated_fort_native_sdpa_fprop",
                                               "W_O fprop",
                                               "bias, dropout and residual add",
                                               "RMSNorm",
@@ -126,6 +126,7 @@ TEST_CASE("each expert has a product of its own, and so many kernels are launche
     const LayerWork work = work_of(qwen3(), layer, {.ep = ep, .mode = CommMode::all_to_all});
     CHECK(count(forward(work), Family::gemm_bf16_grouped) == static_cast<std::size_t>(2 * 128 / ep));
     CHECK(count(weights(work), Family::gemm_bf16_grouped) == static_cast<std::size_t>(2 * 128 / ep));
+    CHECK(weights(work).front().streams == 4);  // of TransformerEngine
   }
 }
 

@@ -52,7 +52,8 @@ TEST_CASE("nine requests at a time run as twelve, a quarter of whose rows are of
   CHECK(padded.measures.steady.tpot_ms.p50 == doctest::Approx(step_ms).epsilon(0.02));
 }
 
-TEST_CASE("a host that does not overlap lengthens each step by what it does, one that does only where steps are shorter") {
+TEST_CASE(
+    "a host that does not overlap lengthens each step by what it does, one that does only where steps are shorter") {
   const auto tpot = [](const std::vector<std::string>& set) { return served(kGroup, set).measures.steady.tpot_ms.p50; };
   const double usual = tpot({}), apart = tpot({"workload.overlap_scheduler=false", "workload.host.step_us=0"});
   const double host = tpot({"workload.overlap_scheduler=false", "workload.host={step_us: 1000, request_us: 8}"});
