@@ -310,8 +310,8 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   read_ranks(spec, setup);
   read_clock(spec, setup);
   read_memory(spec, setup);
-  s.stage_layers = read_stages(spec, setup);
   read_training(spec, setup);
+  s.stage_layers = read_stages(spec, setup);  // whose layouts have the MTP layers that are trained
   keys::top().read(spec, "seed", setup);
   draw(setup, s.seed);
   check_graph_batch(spec.map("workload"), setup);

@@ -80,6 +80,22 @@ TEST_CASE("the embedding and the loss may have stages of their own") {
   }
 }
 
+TEST_CASE("a layout has the MTP layers that are trained: of DeepSeek-V3 one, or none") {
+  const std::string v3 =
+      "{schema: 1, model: deepseek-v3, hardware: gb200-nvl72, schedule: interleaved-1f1b, level: phase, launch: graph,"
+      " routing: {distribution: exact}, parallelism: {pp: 8, virtual_pp: 4, ep: 32, dp: 32},"
+      " training: {operators: megatron, recompute: full}, precision: {linear: fp8, experts: fp8},"
+      " workload: {phase: train, seq_len: 4096, micro_batch_size: 1, global_batch_size: 2048}}";
+  const auto setup = [&](const char* stages, const char* mtp) {
+    return read_setup(Spec::parse("train.yaml", v3),
+                      {std::string("stages=") + stages, std::string("training.mtp=") + mtp});
+  };
+  CHECK(setup("Et|(tt|)*30L", "false").scenario.stage_layers.back() == 0);
+  CHECK(setup("Et|(tt|)*30mL", "true").scenario.stage_layers.back() == 0);
+  CHECK_THROWS_AS((void)setup("Et|(tt|)*30L", "true"), SpecError);
+  CHECK_THROWS_AS((void)setup("Et|(tt|)*30mL", "false"), SpecError);
+}
+
 TEST_CASE("94 layers run on 32 ranks of three chunks, as Megatron does with embedding and loss counted as layers") {
   const Setup setup = read_setup(
       Spec::parse("train.yaml",
