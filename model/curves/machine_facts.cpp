@@ -9,7 +9,7 @@ constexpr const char* kUnknownPower = "not known";
 constexpr const char* kOfNcclTests = "fitted to public logs of nccl-tests (calib/fit/nccl_between_nodes.py)";
 
 constexpr const char* kUnknownChannels = "not known: none are charged";
-constexpr std::array<FactField, 36> kFacts = {{
+constexpr std::array<FactField, 37> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096, "", true},
     {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
     {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
@@ -44,6 +44,7 @@ constexpr std::array<FactField, 36> kFacts = {{
     {"boost_clock_mhz", &MachineFacts::boost_clock_mhz, 0, 1e5, "MHz", false, kUnknownPower, false},
     {"power_cap_w", &MachineFacts::power_cap_w, 0, 1e5, "W", false, kUnknownPower, false},
     {"idle_w", &MachineFacts::idle_w, 0, 1e5, "W", false, kUnknownPower, false},
+    {"power_exponent", &MachineFacts::power_exponent, 1, 3, "", false, "assumed: voltage goes with the clock", false},
     {"gemm_w", &MachineFacts::gemm_w, 0, 1e5, "W", false, kUnknownPower, false},
     {"bf16_gemm_w", &MachineFacts::bf16_gemm_w, 0, 1e5, "W", false, "assumed: as gemm_w", false},
     {"attention_w", &MachineFacts::attention_w, 0, 1e5, "W", false, kUnknownPower, false},

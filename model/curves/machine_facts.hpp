@@ -49,6 +49,7 @@ struct MachineFacts {
   double boost_clock_mhz = 0;  ///< of the SMs, for as long as power allows
   double power_cap_w = 0;
   double idle_w = 0;
+  double power_exponent = 3;  ///< of the clock, by which the tensor cores' power goes
   double gemm_w = 0;
   double bf16_gemm_w = 0;  ///< of BF16 ones; 0: as gemm_w
   double attention_w = 0;

@@ -28,7 +28,7 @@ KernelPower power_of(const Operator& op, const Price& price, double clock, const
   if (!(price.solo_us > 0)) return {};
   if (is_communication(op.family)) return {0, machine.copying_w * price.sms / machine.sms};
   const double speed = std::min(1.0, peak_share(op, price.solo_us, clock, machine) / kFullSpeed);
-  return {at_full_speed_w(row_of(op.family), machine) * speed * std::pow(clock, 3),
+  return {at_full_speed_w(row_of(op.family), machine) * speed * std::pow(clock, machine.power_exponent),
           machine.memory_w * price.hbm_GBps / machine.hbm_GBps};
 }
 
@@ -39,7 +39,8 @@ bool knows_power(const MachineFacts& machine) {
 
 double mean_power_w(const PowerLoad& load, double clock, const MachineFacts& machine) {
   const double seconds = load.seconds + load.clocked_seconds * (1 / clock - 1);
-  return machine.idle_w + (load.clocked_joules * clock * clock + load.other_joules) / seconds;
+  return machine.idle_w +
+         (load.clocked_joules * std::pow(clock, machine.power_exponent - 1) + load.other_joules) / seconds;
 }
 
 double capped_clock(const PowerLoad& load, double most, const MachineFacts& machine) {

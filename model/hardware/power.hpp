@@ -5,8 +5,8 @@
 
 namespace moeline {
 
-/// Watts of a kernel at work, above rest. Dynamic power goes with the clock and the square of the voltage, which goes
-/// with the clock: of the tensor cores by the cube of it, of memory and copies not at all.
+/// Watts of a kernel at work, above rest. Dynamic power goes with the clock and the square of the voltage: of the
+/// tensor cores by a power of the clock, the cube where voltage goes with it, of memory and copies not at all.
 struct KernelPower {
   double clocked_w = 0;
   double other_w = 0;
