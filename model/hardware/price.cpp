@@ -270,9 +270,10 @@ Price price_beside_its_like(Operator op, const PriceConditions& conditions, cons
 Price price_as_flash_attention(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                                const KernelSet& kernels) {
   const bool forward = op.family == Family::attention_forward;
-  return price(forward ? prefill_core(op.attention, op.attention.window)
-                       : prefill_backward_core(op.attention, op.attention.window),
-               conditions, machine, kernels);
+  Operator flash = forward ? prefill_core(op.attention, op.attention.window)
+                           : prefill_backward_core(op.attention, op.attention.window);
+  flash.hot = op.hot;
+  return price(flash, conditions, machine, kernels);
 }
 
 }  // namespace
