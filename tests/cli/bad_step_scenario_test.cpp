@@ -49,7 +49,8 @@ TEST_CASE("ranks, stages and micro-batches that a step cannot have are refused w
       {"balanced\nrouting", "[2, 2, 0, 4]\nrouting", 9, "stages leave stage 2 without a layer"},
       {"balanced\nrouting", "even\nrouting", 9, "stages has an unknown value 'even'"},
   });
-  check_scenario_refused(replaced(replaced(kStep, "layers: 8\n", "layers: all\n"), "pp: 4", "pp: 80"), 9,
+  const std::string deep = replaced(replaced(kStep, "layers: 8\n", "layers: all\n"), "pp: 4", "pp: 80");
+  check_scenario_refused(replaced(deep, "global_batch_size: 64", "global_batch_size: 1280"), 9,
                          "61 layers, heads and MTP modules cannot be split over 80 stages");
   check_scenario_refused(as("interleaved-1f1b", "pp: 4", "pp: 4, virtual_pp: 4"), 9,
                          "8 layers cannot be split over 16 stages");
