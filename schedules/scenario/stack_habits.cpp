@@ -65,7 +65,7 @@ Precision dispatch_format(CommMode mode, const Setup& setup) {
   return may_cast ? multiplied_in(experts) : Precision::bf16;
 }
 
-// DeepSeek-V3's training; DeepEP's default. How many NCCL holds depends on its channels, and is for whoever knows.
+// DeepSeek-V3's training; DeepEP's default. NCCL's holds its channels' where a scenario does not say more.
 int transfer_sms(CommMode mode, const Setup& setup) {
   if (mode == CommMode::all_to_all) return 0;
   if (mode == CommMode::hybrid_ep) return setup.in_one_domain() ? 32 : 16;  // in Megatron's recipes; its default
