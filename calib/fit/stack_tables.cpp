@@ -69,7 +69,7 @@ bool suits(const Form& form, const Operator& op) {
   if (op.measured_as.starts_with("linear")) return is_one_of(linear_forms());
   if (op.experts.role != ExpertRole::none) return is_one_of(moe_forms());
   if (is_by_cudnn(op)) return form.name == op.measured_as;
-  if (op.family == Family::attention_forward) return is_one_of(prefill_forms()) && !form.name.starts_with("cudnn");
+  if (op.family == Family::attention_forward) return is_one_of(prefill_forms());
   if (is_attention(op.family)) return is_one_of(decode_forms()) && !batched;
   if (is_gemm(op.family)) return batched;
   if (is_small_kernel(op)) return form.name == "launch_floor";

@@ -8,6 +8,20 @@
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
+namespace {
+
+struct Kept {
+  double replicated = 0, experts = 0;
+  [[nodiscard]] double all() const { return replicated + experts; }
+};
+
+// A rank's part, where its replicas split it.
+Kept kept_of(const Setup& setup, double replicated, double experts, int copies, bool split) {
+  if (!split) return {replicated, experts};
+  return {replicated / replicas_of_stage(setup, copies).ranks, experts / replicas_of_experts(setup, copies).ranks};
+}
+
+}  // namespace
 
 StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int copies,
                           const std::vector<StageParameters>& neighbours) {
@@ -15,7 +29,7 @@ StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int co
   const int replicas = replicas_of_stage(setup, copies).ranks,
             expert_replicas = replicas_of_experts(setup, copies).ranks;
   const auto kept = [&](double replicated, double experts, bool split) {
-    return split ? replicated / replicas + experts / expert_replicas : replicated + experts;
+    return kept_of(setup, replicated, experts, copies, split).all();
   };
   const auto passing = [&](double StageParameters::*replicated, double StageParameters::*experts, bool split) {
     double most = kept(own.*replicated, own.*experts, split);
@@ -38,10 +52,8 @@ StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int co
 
 double update_memory(const Setup& setup, const StageParameters& own, int copies) {
   const TrainingChoices& choices = setup.scenario.training;
-  const bool split = choices.splits_optimizer();
-  const double dense = own.replicated / (split ? replicas_of_stage(setup, copies).ranks : 1);
-  const double experts = own.experts / (split ? replicas_of_experts(setup, copies).ranks : 1);
-  return update_bytes(choices) * std::max(dense, experts);
+  const Kept kept = kept_of(setup, own.replicated, own.experts, copies, choices.splits_optimizer());
+  return update_bytes(choices) * std::max(kept.replicated, kept.experts);
 }
 
 namespace {

@@ -29,7 +29,7 @@ class StepAccount {
     const std::vector<SlotStay> stays = stays_of(slots, offloaded);
     std::vector<MemoryChange> others = offloaded.activations;
     others.insert(others.end(), offloaded.states.begin(), offloaded.states.end());
-    const double update = update_memory(setup_, parameters_of(held.blocks()), held.copies);
+    const double update = update_memory(setup_, held.own, held.copies);
     if (update > 0 && !slots.empty()) others.push_back({.at = slots_[slots.back()].end, .workspace = update});
     memory.changes = changes_of(stays, std::move(others));
     if (offloaded.states.empty()) {
@@ -143,30 +143,28 @@ class StepAccount {
     memory.peak_at = most->at;
   }
 
-  // The stages of a rank, each of which so many ranks hold.
+  // The stages of a rank, each of which so many ranks hold, and the parameters of all of them.
   struct Held {
     std::vector<StageBlocks> stages;
     int copies = 1;
-
-    [[nodiscard]] StageBlocks blocks() const {
-      StageBlocks all;
-      for (const StageBlocks& stage : stages) all.insert(all.end(), stage.begin(), stage.end());
-      return all;
-    }
+    StageParameters own;
   };
 
   [[nodiscard]] Held held_by(std::size_t rank) const {
     Held held;
+    StageBlocks all;
     for (const auto& [stage, holders] : copies_) {
       if (!holders.contains(static_cast<std::uint32_t>(rank))) continue;
       held.copies = static_cast<int>(holders.size());
       held.stages.push_back(layout_.stages[static_cast<std::size_t>(stage)]);
+      all.insert(all.end(), held.stages.back().begin(), held.stages.back().end());
     }
+    held.own = parameters_of(all);
     return held;
   }
 
   [[nodiscard]] StepMemory lasting(const Held& held) const {
-    StepMemory memory = lasting_memory(setup_, parameters_of(held.blocks()), held.copies, neighbours_of(held.stages));
+    StepMemory memory = lasting_memory(setup_, held.own, held.copies, neighbours_of(held.stages));
     if (setup_.scenario.comm.mode == CommMode::normal) {
       memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, transfer_sms(setup_));
     }

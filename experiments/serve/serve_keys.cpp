@@ -19,14 +19,20 @@ namespace {
 constexpr int kMostRequests = 1'000'000, kMostLength = 1 << 22, kMostTogether = 1 << 20, kMostReplicas = 4096;
 constexpr double kLongest_s = 1e9, kLongest_ms = 1e9;
 
-// In seconds; the field has ms.
+// In another unit; the field has ms.
+template <class Of>
+Key<Of> key_in_unit(double unit_ms, double Of::*ms, std::string name, Type type, std::string meaning) {
+  Key<Of> in_unit = key(ms, std::move(name), std::move(type), std::move(meaning)).as([ms, unit_ms](const Of& of) {
+    return of.*ms / unit_ms;
+  });
+  in_unit.fallback = as_json(in_unit.resolved(Of{}));
+  in_unit.read = [ms, unit_ms, row = Row(in_unit)](const Spec& spec, Of& of) { of.*ms = unit_ms * row.real(spec); };
+  return in_unit;
+}
+
 template <class Of>
 Key<Of> key_in_s(double Of::*ms, std::string name, Type type, std::string meaning) {
-  Key<Of> in_s =
-      key(ms, std::move(name), std::move(type), std::move(meaning)).as([ms](const Of& of) { return of.*ms / 1e3; });
-  in_s.fallback = as_json(in_s.resolved(Of{}));
-  in_s.read = [ms, row = Row(in_s)](const Spec& spec, Of& of) { of.*ms = 1e3 * row.real(spec); };
-  return in_s;
+  return key_in_unit(1e3, ms, std::move(name), std::move(type), std::move(meaning));
 }
 
 // A number, or the two that it is drawn between.
@@ -64,16 +70,12 @@ const Table<Prefixes>& prefixes() {
 }
 
 const Table<StepHost>& host() {
-  constexpr double kMost_us = 1e6;
-  const auto in_us = [](double StepHost::*ms, const char* name, const char* meaning) {
-    Key<StepHost> us =
-        key(ms, name, number(0, kMost_us), meaning).as([ms](const StepHost& of) { return of.*ms * 1e3; });
-    us.read = [ms, row = Row(us)](const Spec& spec, StepHost& of) { of.*ms = row.real(spec) / 1e3; };
-    return us;
-  };
+  constexpr double kUs = 1e-3;
+  static const Type us = number(0, 1e6);
   static const Table<StepHost> kKeys = {
-      in_us(&StepHost::step_ms, "step_us", "us of each step"),
-      in_us(&StepHost::request_ms, "request_us", "us more for each request of an attention group that decodes"),
+      key_in_unit(kUs, &StepHost::step_ms, "step_us", us, "us of each step"),
+      key_in_unit(kUs, &StepHost::request_ms, "request_us", us,
+                  "us more for each request of an attention group that decodes"),
   };
   return kKeys;
 }

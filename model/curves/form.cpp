@@ -10,8 +10,8 @@ namespace {
 const std::map<std::string, Form>& all_forms() {
   static const std::map<std::string, Form> kForms = [] {
     std::map<std::string, Form> forms;
-    for (const auto& group : {linear_forms, prefill_forms, decode_forms, state_forms, sparse_forms, rows_forms,
-                              moe_forms, peaks_forms, collective_forms, all_to_all_forms}) {
+    for (const auto& group : {linear_forms, prefill_forms, cudnn_forms, decode_forms, state_forms, sparse_forms,
+                              rows_forms, moe_forms, peaks_forms, collective_forms, all_to_all_forms}) {
       for (Form& form : group()) forms.emplace(form.name, form);
     }
     return forms;

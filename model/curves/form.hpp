@@ -49,6 +49,7 @@ struct Form {
 
 [[nodiscard]] std::vector<Form> linear_forms();      // linear_form.cpp
 [[nodiscard]] std::vector<Form> prefill_forms();     // prefill_form.cpp
+[[nodiscard]] std::vector<Form> cudnn_forms();       // prefill_form.cpp
 [[nodiscard]] std::vector<Form> decode_forms();      // decode_form.cpp
 [[nodiscard]] std::vector<Form> rows_forms();        // linear_form.cpp
 [[nodiscard]] std::vector<Form> state_forms();       // state_form.cpp

@@ -12,6 +12,9 @@ struct HybridEp {
   double nics_GBps;
 };
 
+/// SMs that a rank lends: of Megatron's recipes in a domain, else by its default (moe_hybridep_num_sms).
+[[nodiscard]] int hybrid_ep_usual_sms(bool in_domain);
+
 /// GB/s of one rank by its kernels alone, without torch's copies and metadata (DeepEP, docs/README_Hybrid-EP.md): in a
 /// domain of tokens times the ranks that each is sent to, on GB200 with 8 to 36 ranks on 16 and 32 SMs; between domains
 /// of tokens times the domains, the own one included, on H100 with NICs of 50 GB/s, to whose rate it is scaled, with 16

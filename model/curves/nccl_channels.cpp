@@ -28,14 +28,11 @@ int nccl_channels(const Operator& op, const MachineFacts& machine) {
   const bool in_node = traffic.wire_bytes == 0;
   const double all = in_node ? machine.nccl_channels : machine.nccl_channels_between;
   if (all == 0) return 0;
-  double channels = std::floor(traffic.message_bytes / kOfCollective);
-  if (op.family == Family::send) {
-    channels = channels_of_peers(op.bytes, 1, in_node, power_of_two(all));
-  } else if (op.family == Family::all_to_all) {
-    const double peers = traffic.members;
-    channels = channels_of_peers(traffic.message_bytes / peers, peers, in_node, power_of_two(all));
-  }
-  const double most = op.family == Family::send || op.family == Family::all_to_all ? power_of_two(all) : all;
+  const bool sends = op.family == Family::send, by_peers = sends || op.family == Family::all_to_all;
+  const double peers = sends ? 1 : traffic.members, bytes = sends ? op.bytes : traffic.message_bytes;
+  const double most = by_peers ? power_of_two(all) : all;
+  const double channels =
+      by_peers ? channels_of_peers(bytes / peers, peers, in_node, most) : std::floor(bytes / kOfCollective);
   return static_cast<int>(std::min(std::clamp(channels, 1.0, most), machine.sms - 1));
 }
 

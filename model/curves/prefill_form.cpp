@@ -3,7 +3,6 @@
 //   start-up + queries and outputs, keys and values at HBM's pace + so much for each tile of an SM, more where a window
 //   masks a second edge, + a merge where keys are split + key blocks of the busiest SM, each by its products
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -137,10 +136,11 @@ Schedule schedule_of(const Kernel& kernel, const Tile& tile, const AttentionShap
 }
 
 // Time of a block at the peak by its head dimension: between what 64, 128 and 256 take, and beyond in proportion.
-std::array<double, 3> block_times(double us_per_dim, double dim) {
+std::vector<Term> block_terms(std::size_t of_64, double us_per_dim, double dim) {
   const double from_64 = std::clamp((dim - 64) / 64, 0.0, 1.0), from_128 = std::clamp((dim - 128) / 128, 0.0, 1.0);
-  return {us_per_dim * 64 * (1 - from_64), us_per_dim * 128 * (dim <= 128 ? from_64 : 1 - from_128),
-          us_per_dim * 256 * (dim > 256 ? dim / 256 : from_128)};
+  return {{part(of_64), us_per_dim * 64 * (1 - from_64)},
+          {part(of_64 + 1), us_per_dim * 128 * (dim <= 128 ? from_64 : 1 - from_128)},
+          {part(of_64 + 2), us_per_dim * 256 * (dim > 256 ? dim / 256 : from_128)}};
 }
 
 Curve prefill_curve(const Operator& op, int sms, const MachineFacts& machine, const Kernel& kernel) {
@@ -156,7 +156,6 @@ Curve prefill_curve(const Operator& op, int sms, const MachineFacts& machine, co
   const bool windowed = a.window > 0 && a.window < a.kv_len;
   const double block_us =
       flops_at_peak_us(4 * tile_size.rows * tile_size.keys, machine.tflops(a.math) / machine.sms) * schedule.span;
-  const std::array<double, 3> blocks = block_times(block_us, mean_dim(a));
   Curve curve{{{part(start), overhead(machine)},
                {part(narrow_start), a.qk_dim <= 64 ? overhead(machine) : 0},
                {part(queries), stream_us(a.heads * (a.qk_dim * bytes + a.v_dim * 2))},
@@ -164,7 +163,7 @@ Curve prefill_curve(const Operator& op, int sms, const MachineFacts& machine, co
                {part(tile), overhead(machine, tiles_each)},
                {part(masked_tile), windowed ? overhead(machine, tiles_each) : 0},
                {part(merge), schedule.splits > 1 ? overhead(machine) : 0}},
-              {{"compute", {{part(block_64), blocks[0]}, {part(block_128), blocks[1]}, {part(block_256), blocks[2]}}}}};
+              {{"compute", block_terms(block_64, block_us, mean_dim(a))}}};
   return curve;
 }
 
@@ -174,16 +173,20 @@ enum CudnnPart : std::size_t { cudnn_start, cudnn_tile, cudnn_64, cudnn_128, cud
 
 Curve cudnn_curve(const Operator& op, int sms, const MachineFacts& machine, bool backward) {
   const AttentionShape& a = op.attention;
-  const Kernel kernel{
-      .rows = 128, .keys = 128, .packs = false, .longest_first = false, .splits = false, .extra_blocks = 1};
-  const Schedule schedule = schedule_of(kernel, tile_of(kernel, a), a, sms);
+  const Tile tile{128, 128};
+  const Schedule schedule = schedule_of({.rows = tile.rows,
+                                         .keys = tile.keys,
+                                         .packs = false,
+                                         .longest_first = false,
+                                         .splits = false,
+                                         .extra_blocks = 1},
+                                        tile, a, sms);
   const double products = backward ? (3 * a.qk_dim + 2 * a.v_dim) / (a.qk_dim + a.v_dim) : 1;
-  const double flops = 4 * kernel.rows * kernel.keys * products;
+  const double flops = 4 * tile.rows * tile.keys * products;
   const double block_us = flops_at_peak_us(flops, machine.tflops(a.math) / machine.sms) * schedule.span;
-  const std::array<double, 3> blocks = block_times(block_us, mean_dim(a));
   return {{{part(cudnn_start), overhead(machine)},
            {part(cudnn_tile), overhead(machine, std::max(1.0, schedule.tiles / sms))}},
-          {{"compute", {{part(cudnn_64), blocks[0]}, {part(cudnn_128), blocks[1]}, {part(cudnn_256), blocks[2]}}}}};
+          {{"compute", block_terms(cudnn_64, block_us, mean_dim(a))}}};
 }
 
 Form cudnn_form(const std::string& name, bool backward) {
@@ -242,9 +245,12 @@ std::vector<Form> prefill_forms() {
                                        .extra_blocks = 1,
                                        .halves = true,
                                        .wide_rows = 128}),
-      cudnn_form("cudnn_forward", false),
-      cudnn_form("cudnn_backward", true),
   };
+}
+
+std::vector<Form> cudnn_forms() {
+  using namespace prefill_curves;
+  return {cudnn_form("cudnn_forward", false), cudnn_form("cudnn_backward", true)};
 }
 
 }  // namespace moeline

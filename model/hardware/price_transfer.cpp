@@ -193,9 +193,9 @@ void price_by_hybrid_ep(const Operator& op, const PriceConditions& conditions, c
   const double rate = op.family == Family::nvlink_dispatch ? hybrid_ep_dispatch_GBps(precision_sent(op), group)
                                                            : hybrid_ep_combine_GBps(group);
   const double us = (in_domain ? traffic.copied_bytes : traffic.rdma_bytes) / rate / 1e3;
-  const double latency = farthest_latency_us(traffic.ranks, machine);
-  price.solo_us = std::max(us, links_us(op, machine)) + latency;
-  price.bound_by = !in_domain ? "NIC" : us < links_us(op, machine) ? "NVLink" : "SMs";
+  const double links = links_us(op, machine);
+  price.solo_us = std::max(us, links) + farthest_latency_us(traffic.ranks, machine);
+  price.bound_by = !in_domain ? "NIC" : us < links ? "NVLink" : "SMs";
   doubt_price(in_domain ? "by HybridEP's published rates on GB200" : "by HybridEP's published rates on H100", price);
   set_links(op, machine, kernels, price);
 }

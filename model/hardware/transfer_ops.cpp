@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "curves/form.hpp"
+#include "curves/hybrid_ep.hpp"
 #include "hardware/op_kinds.hpp"
 #include "moe/all_to_all.hpp"
 #include "moe/collectives.hpp"
@@ -106,8 +107,7 @@ Operator nvlink_op(const AllToAllWork& work, bool dispatch, bool prepare) {
 }
 
 RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool dispatch) {
-  constexpr int kSms = 24;                                      // DeepEP's default
-  constexpr int kHybridEpInDomain = 32, kHybridEpBetween = 16;  // Megatron's recipes, and its default
+  constexpr int kSms = 24;  // DeepEP's default
   const OpKeys keys(text, {"mode", "ep", "tokens", "hidden", "top_k", "experts", "gating", "redundant_experts", "dtype",
                            "part", "l2"});
   const Mode mode = mode_of(keys);
@@ -134,8 +134,7 @@ RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool 
   op.hot = keys.choice("l2", {"cold", "hot"}) == "hot";
   if (!hybrid_ep)
     return {text, {op}, mode.name == "normal" ? keys.conditions(machine, kSms) : keys.conditions(machine)};
-  PriceConditions conditions =
-      keys.conditions(machine, work.ep > work.gpus_per_node ? kHybridEpBetween : kHybridEpInDomain);
+  PriceConditions conditions = keys.conditions(machine, hybrid_ep_usual_sms(work.ep <= work.gpus_per_node));
   conditions.held = conditions.sms;
   return {text, {op}, conditions};
 }

@@ -85,9 +85,9 @@ AllToAllWork transfers(const LayerWork& work) { return work.all_to_all(Precision
 // Every rank learns where the others' tokens go, before HybridEP's first transfer of a layer: a byte for each token and
 // expert. Counts stay on the GPU.
 std::vector<Operator> exchange_choices(const LayerWork& work) {
-  const double tokens = work.tokens() * work.ep, experts = work.model.n_routed_experts;
-  return {in(kDispatchInput, all_gather(tokens * experts, expert_ranks(work))),
-          in(kDispatchInput, routing_scan("hybrid_ep::metadata_preprocess", tokens * experts / work.ep))};
+  const double choices = work.tokens() * work.model.n_routed_experts;  // of a rank
+  return {in(kDispatchInput, all_gather(choices * work.ep, expert_ranks(work))),
+          in(kDispatchInput, routing_scan("hybrid_ep::metadata_preprocess", choices))};
 }
 
 }  // namespace

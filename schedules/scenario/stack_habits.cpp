@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "curves/form.hpp"
+#include "curves/hybrid_ep.hpp"
 #include "moe/small_kernels.hpp"
 
 namespace moeline::habits {
@@ -68,7 +69,7 @@ Precision dispatch_format(CommMode mode, const Setup& setup) {
 // DeepSeek-V3's training; DeepEP's default. NCCL's holds its channels' where a scenario does not say more.
 int transfer_sms(CommMode mode, const Setup& setup) {
   if (mode == CommMode::all_to_all) return 0;
-  if (mode == CommMode::hybrid_ep) return setup.in_one_domain() ? 32 : 16;  // in Megatron's recipes; its default
+  if (mode == CommMode::hybrid_ep) return hybrid_ep_usual_sms(setup.in_one_domain());
   return setup.scenario.phase() == WorkloadPhase::train ? 20 : 24;
 }
 

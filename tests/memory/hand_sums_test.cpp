@@ -167,7 +167,7 @@ Run trained(const std::string& keys, const std::string& choices = "moments: bf16
       Spec::parse("train.yaml", "{schema: 1, hardware: h100, routing: {distribution: exact}, " + keys +
                                     ", workload: {phase: train, seq_len: 2048, micro_batch_size: 1, global_batch_size: "
                                     "128}, training: {operators: megatron, gradients: fp32, " +
-                                    (choices.starts_with("moments") ? choices : "moments: bf16, " + choices) + "}}"),
+                                    choices + "}}"),
       {}));
 }
 
@@ -191,7 +191,7 @@ TEST_CASE(
     "copies of moments in FP32 are 8 bytes for each parameter of the larger group, and the peak where they are most") {
   const std::string layout = "model: qwen3-30b-a3b, schedule: 1f1b, parallelism: {pp: 1, ep: 8, dp: 8}";
   const RankMemory plain = trained(layout).step()->fullest().memory;
-  const RankMemory copied = trained(layout, "copies_moments: true").step()->fullest().memory;
+  const RankMemory copied = trained(layout, "moments: bf16, copies_moments: true").step()->fullest().memory;
   const double experts = 48 * 16 * kQwenExpert;
   const auto optimizer = [](const RankMemory& memory) {
     const auto found = std::find_if(memory.peaks.begin(), memory.peaks.end(),
