@@ -25,9 +25,15 @@ struct PriceOptions {
   bool strict = false;
 };
 
+struct PricedKernel {
+  std::string name;
+  Price price;
+};
+
 struct PricedOp {
   RequestedOp requested;
-  Price price;  // of all its kernels
+  Price price;                        // of all its kernels
+  std::vector<PricedKernel> kernels;  // each, in launch order
 
   [[nodiscard]] double sum(double Operator::*amount) const {
     return std::accumulate(requested.kernels.begin(), requested.kernels.end(), 0.0,
@@ -62,6 +68,11 @@ Fields<PricedOp> op_fields() {
       .add("solo_us", "us alone", [](auto& op) { return op.price.solo_us; })
       .object("demands", "what it takes while it runs alone", &PricedOp::price, demand_fields())
       .all(&PricedOp::price, provenance_fields(true))
+      .list("kernels", "of which it consists, in launch order", &PricedOp::kernels,
+            Fields<PricedKernel>()
+                .add("kernel", "name", &PricedKernel::name)
+                .add("solo_us", "us alone", [](auto& k) { return k.price.solo_us; })
+                .add("sms", "SMs", [](auto& k) { return k.price.sms; }))
       .add("flops", "FLOPs", [](auto& op) { return op.sum(&Operator::flops); }, {.decimals = 0})
       .add("bytes", "bytes of memory", [](auto& op) { return op.sum(&Operator::bytes); }, {.decimals = 0});
 }
@@ -87,6 +98,20 @@ Fields<PricedOp> op_columns() {
       .column("op", [](auto& op) { return op.requested.text; });
 }
 
+// A transfer's kernels are told apart: some hold few SMs, and some take all.
+std::string kernels_text(const std::vector<PricedOp>& ops) {
+  std::string text;
+  for (const PricedOp& op : ops) {
+    if (op.kernels.size() < 2 || !is_communication(op.requested.kernels.front().family)) continue;
+    text += fmt::format("{}:\n", op.requested.text);
+    for (const PricedKernel& kernel : op.kernels) {
+      text += fmt::format("  {:.2f} us on {} SMs, bound by {}: {}\n", kernel.price.solo_us, kernel.price.sms,
+                          kernel.price.bound_by, kernel.name);
+    }
+  }
+  return text;
+}
+
 constexpr const char* kUnits =
     "memory, NVLink and NIC: GB/s (links: each direction), while the kernel runs alone; L2 adds to memory's.\n";
 
@@ -107,10 +132,15 @@ int run(const PriceOptions& options, const Console& console) {
   for (const std::string& text : options.ops) {
     RequestedOp requested = parse_op(text, profile.facts);
     const Price price = price_all(requested.kernels, requested.conditions, profile.facts, kernels);
-    prices.ops.push_back({std::move(requested), price});
+    std::vector<PricedKernel> apart;
+    for (const Operator& op : requested.kernels) {
+      const PriceConditions own = conditions_among(requested.kernels, op, requested.conditions, profile.facts);
+      apart.push_back({op.name, moeline::price(op, own, profile.facts, kernels)});
+    }
+    prices.ops.push_back({std::move(requested), price, std::move(apart)});
   }
   console.print(options.format == "json" ? price_fields().json(prices)
-                                         : op_columns().table(prices.ops).text() + kUnits);
+                                         : op_columns().table(prices.ops).text() + kernels_text(prices.ops) + kUnits);
   const bool covered = std::all_of(prices.ops.begin(), prices.ops.end(),
                                    [](const PricedOp& each) { return is_covered(each.price.provenance); });
   if (!options.strict || covered) return kDone;

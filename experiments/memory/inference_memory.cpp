@@ -44,6 +44,8 @@ GpuWork gpu_work(const Setup& setup, bool drafts) {
   d.mode = work.mode;
   d.dispatch = work.dispatch;
   d.comm_sms = transfer_sms(setup);
+  d.gpus_per_node = work.gpus_per_node;
+  d.elastic = work.elastic;
   return d;
 }
 

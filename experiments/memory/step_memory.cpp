@@ -165,10 +165,24 @@ class StepAccount {
 
   [[nodiscard]] StepMemory lasting(const Held& held) const {
     StepMemory memory = lasting_memory(setup_, held.own, held.copies, neighbours_of(held.stages));
-    if (setup_.scenario.comm.mode == CommMode::normal) {
-      memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, transfer_sms(setup_));
-    }
+    memory.communication = buffers();
     return memory;
+  }
+
+  // Of Megatron's other dispatchers they are not known.
+  [[nodiscard]] double buffers() const {
+    const Comm& comm = setup_.scenario.comm;
+    if (!dispatcher_of(comm.mode).of_deep_ep) return 0;
+    const LayerWork work = setup_.layer_work(true, 0);
+    return dispatcher_of(comm.mode).buffers({.hidden = 1.0 * setup_.model.hidden_size,
+                                             .tokens = work.own_tokens(),
+                                             .top_k = setup_.model.num_experts_per_tok,
+                                             .local_experts = work.local_experts(),
+                                             .ep = work.ep,
+                                             .gpus_per_node = work.gpus_per_node,
+                                             .sms = transfer_sms(setup_),
+                                             .dispatch = comm.dispatch,
+                                             .topology = comm.topology});
   }
 
   [[nodiscard]] StageParameters parameters_of(const StageBlocks& blocks) const {

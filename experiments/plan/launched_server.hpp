@@ -28,7 +28,7 @@ struct LaunchedServer {
   [[nodiscard]] int gpus() const { return unit.group(); }
   [[nodiscard]] int gpus_per_node() const { return gpus() / nodes; }
   [[nodiscard]] int groups() const { return unit.attention_groups(); }
-  [[nodiscard]] bool sends_by_deep_ep() const { return is_deep_ep(mode); }
+  [[nodiscard]] bool sends_by_deep_ep() const { return dispatcher_of(mode).of_deep_ep; }
   [[nodiscard]] bool prefill_overlaps() const { return prefill != nullptr && is_two_batch(prefill->schedule); }
   [[nodiscard]] bool decode_overlaps() const { return decode != nullptr && is_two_batch(decode->schedule); }
   [[nodiscard]] bool overlaps() const { return prefill_overlaps() || decode_overlaps(); }

@@ -19,10 +19,11 @@ Flags sglang_parallelism(const LaunchedServer& s) {
   if (s.groups() > 1 && s.unit.tp == 1) add_flags(flags, {"--enable-dp-lm-head", "--moe-dense-tp-size 1"});
   if (s.unit.ep > 1) flags.push_back(fmt::format("--ep-size {}", s.unit.ep));
   if (!s.sends_by_deep_ep()) return flags;
-  add_flags(flags,
-            {"--moe-a2a-backend deepep", fmt::format("--deepep-mode {}", s.alone()              ? "auto"
-                                                                         : s.prefill != nullptr ? "normal"
-                                                                                                : "low_latency")});
+  flags.push_back("--moe-a2a-backend " + dispatcher_of(s.mode).sglang);
+  if (dispatcher_of(s.mode).has_layouts) return flags;
+  flags.push_back(fmt::format("--deepep-mode {}", s.alone()              ? "auto"
+                                                  : s.prefill != nullptr ? "normal"
+                                                                         : "low_latency"));
   if (s.prefill != nullptr && s.prefill->comm_sms > 0) {
     const std::string sms = fmt::format(R"({{"num_sms":{}}})", s.prefill->comm_sms);
     flags.push_back(fmt::format(R"(--deepep-config '{{"normal_dispatch":{0},"normal_combine":{0}}}')", sms));

@@ -13,9 +13,10 @@ namespace {
 constexpr int kVllmMostSms = 20;  // DeepEPAll2AllManagerBase.num_sms; its buffers are made for no more
 
 std::string vllm_backend(const LaunchedServer& s) {
-  if (s.mode == CommMode::nvlink) return "flashinfer_all2allv";
-  if (!s.sends_by_deep_ep()) return "allgather_reducescatter";
-  return s.prefill != nullptr ? "deepep_high_throughput" : "deepep_low_latency";
+  const Dispatcher& by = dispatcher_of(s.mode);
+  if (!by.sends_tokens || by.vllm.empty()) return dispatcher_of(CommMode::all_gather).vllm;
+  const bool of_first_version = by.of_deep_ep && !by.has_layouts;
+  return of_first_version && s.prefill != nullptr ? dispatcher_of(CommMode::normal).vllm : by.vllm;
 }
 
 Flags vllm_parallelism(const LaunchedServer& s) {

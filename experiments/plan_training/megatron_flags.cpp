@@ -45,10 +45,10 @@ void add_offload(const TrainingChoices& c, std::vector<std::string>& flags) {
 
 void add_experts(const Scenario& s, MegatronFlags& out) {
   if (s.parallelism.ep == 1) return;
-  if (s.comm.mode == CommMode::normal) out.flags.emplace_back("--moe-token-dispatcher-type flex --moe-enable-deepep");
-  if (s.comm.mode == CommMode::all_to_all) out.flags.emplace_back("--moe-token-dispatcher-type alltoall");
-  if (sends_by_rank(s.comm.mode)) {
-    out.flags.emplace_back("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
+  out.flags.push_back(dispatcher_of(s.comm.mode).megatron);
+  if (s.comm.mode == CommMode::deepep_v2) {
+    out.notes.emplace_back(
+        "its flex dispatcher has DeepEP's second version by pull request 5153, not yet in a release");
   }
   if (s.comm.mode == CommMode::nvlink) {
     out.notes.emplace_back("priced with TensorRT-LLM's all-to-all in the place of HybridEP");

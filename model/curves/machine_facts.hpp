@@ -1,13 +1,15 @@
 // What is known of a machine beside its kernels, and the table of those facts.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/precision.hpp"
 
 namespace moeline {
+
+/// What NICs are, by whose word libraries differ.
+enum class Nic { infiniband, roce, efa };
 
 /// Per GPU; links per direction.
 struct MachineFacts {
@@ -27,7 +29,9 @@ struct MachineFacts {
 
   // The network (curves/topology.hpp). A profile that leaves these out means what stands here.
   double nics_per_gpu = 1;
-  double leaf_nodes = 0;  ///< nodes under one leaf switch; 0: all
+  double nic_kind = 0;             ///< of Nic
+  double nvlink_nominal_GBps = 0;  ///< of all links, where nvlink_GBps is what was reached; 0: nvlink_GBps is
+  double leaf_nodes = 0;           ///< nodes under one leaf switch; 0: all
   double oversubscription = 1;
   double rail_optimized = 0;        ///< 1: a leaf takes the NICs of one index
   double leaf_latency_us = 2.8;     ///< one 64-byte message under the same leaf switch
@@ -58,6 +62,10 @@ struct MachineFacts {
 
   double clock_share = 1;  ///< of the SMs' clock, which at_clock() sets: no fact of a machine, but of a price
 
+  [[nodiscard]] double nominal_nvlink_GBps() const {
+    return nvlink_nominal_GBps > 0 ? nvlink_nominal_GBps : nvlink_GBps;
+  }
+  [[nodiscard]] Nic nic() const { return static_cast<Nic>(static_cast<int>(nic_kind)); }
   /// Peak of the tensor cores that multiply in this format, or in what its weights are unpacked to; 0: it has none.
   [[nodiscard]] double tflops(Precision precision) const {
     if (precision == Precision::nvfp4 && fp4_tflops > 0) return fp4_tflops;
@@ -69,9 +77,9 @@ struct MachineFacts {
   }
   [[nodiscard]] bool communicates_like(const MachineFacts& other) const {
     return sms == other.sms && hbm_GBps == other.hbm_GBps && nvlink_GBps == other.nvlink_GBps &&
-           nic_GBps == other.nic_GBps && gpus_per_node == other.gpus_per_node && nics_per_gpu == other.nics_per_gpu &&
-           oversubscription == other.oversubscription && slowest_nic == other.slowest_nic &&
-           slowest_nvlink == other.slowest_nvlink;
+           nic_GBps == other.nic_GBps && nic_kind == other.nic_kind && gpus_per_node == other.gpus_per_node &&
+           nics_per_gpu == other.nics_per_gpu && oversubscription == other.oversubscription &&
+           slowest_nic == other.slowest_nic && slowest_nvlink == other.slowest_nvlink;
   }
 };
 
@@ -92,10 +100,14 @@ struct FactField {
   double low, high;
   const char* unit;
   bool is_count = false;
-  const char* assumed = nullptr;  ///< source of the default, where a profile says nothing; null: it must say
-  bool prices = true;             ///< a kernel set is fitted on a machine that has it; power only sets the clock
+  const char* assumed = nullptr;     ///< source of the default, where a profile says nothing; null: it must say
+  bool prices = true;                ///< a kernel set is fitted on a machine that has it; power only sets the clock
+  std::vector<std::string> words{};  ///< of a fact that is one of several; its value is the place among them
+
+  /// As a profile has it.
+  [[nodiscard]] std::string text(double of) const;
 };
-[[nodiscard]] std::span<const FactField> fact_fields();
+[[nodiscard]] const std::vector<FactField>& fact_fields();
 [[nodiscard]] std::vector<std::string> fact_names();
 
 struct MachineFact {
@@ -103,6 +115,7 @@ struct MachineFact {
   std::string unit;
   double value = 0;
   bool prices = true;
+  std::string text;  ///< the value, or the word that it stands for
 };
 [[nodiscard]] std::vector<MachineFact> list_facts(const MachineFacts& facts);
 

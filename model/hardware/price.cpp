@@ -309,6 +309,8 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     price_collective(op, conditions, machine, kernels, price);
   } else if (is_all_to_all(op.family)) {
     price_transfer(op, conditions, machine, kernels, price);
+  } else if (is_deep_ep_v2_epilogue(op)) {
+    price_epilogue(op, conditions, machine, price);
   } else {
     price_on_most_sms(op, conditions, machine, kernels, price);
     price.nvlink_GBps = GBps(op.traffic.nvlink_bytes, price.solo_us);  // of a kernel that sends as well
@@ -319,12 +321,21 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   return price;
 }
 
+PriceConditions conditions_among(const std::vector<Operator>& ops, const Operator& op,
+                                 const PriceConditions& conditions, const MachineFacts& machine) {
+  PriceConditions own = conditions;
+  const bool of_transfers =
+      std::any_of(ops.begin(), ops.end(), [](const auto& o) { return is_communication(o.family); });
+  if (of_transfers && !is_communication(op.family)) own.sms = static_cast<int>(machine.sms);
+  return own;
+}
+
 Price price_all(const std::vector<Operator>& ops, const PriceConditions& conditions, const MachineFacts& machine,
                 const KernelSet& kernels) {
   Price all = price(ops.front(), conditions, machine, kernels);
   double longest_us = all.solo_us;
   for (std::size_t i = 1; i < ops.size(); ++i) {
-    const Price next = price(ops[i], conditions, machine, kernels);
+    const Price next = price(ops[i], conditions_among(ops, ops[i], conditions, machine), machine, kernels);
     const double us = all.solo_us + next.solo_us;
     const auto mean = [&](double before, double now) {
       return us > 0 ? (before * all.solo_us + now * next.solo_us) / us : 0;

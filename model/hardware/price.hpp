@@ -34,7 +34,7 @@ struct PriceConditions {
   bool overlapped = false;  ///< kernels of another stream may run beside it: matters to transfers
   bool slowed = true;       ///< by these kernels
   bool ideal = false;       ///< a collective between nodes takes no more than the links' peaks make it
-  int held = 0;      ///< SMs that HybridEP holds, or NCCL's all-to-all; 0: of NCCL's its channels
+  int held = 0;             ///< SMs that HybridEP holds, or NCCL's all-to-all; 0: of NCCL's its channels
   /// NCCL's kernels hold an SM for each channel, and GEMMs beside them run on what is left, block by block.
   bool channels = false;
   double clock = 1;  ///< of the SMs, over the one that measurements at burst were made at
@@ -62,6 +62,10 @@ inline constexpr double kBackwardPerFlop = 1.747 / 1.4489;
 /// Never faster than the peaks of HBM and of the tensor cores. REQUIRES: 0 < sms <= machine.sms.
 [[nodiscard]] Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                           const KernelSet& kernels);
+
+/// Under which a kernel of these runs: on so many SMs, but beside transfers, where those are the transfers', on all.
+[[nodiscard]] PriceConditions conditions_among(const std::vector<Operator>& ops, const Operator& op,
+                                               const PriceConditions& conditions, const MachineFacts& machine);
 
 /// Several kernels, one after the other, as one: times add up, demands are means over the time, and what is known
 /// least well tells how the whole is known. REQUIRES: at least one.

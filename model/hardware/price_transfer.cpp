@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "curves/deep_ep_v2.hpp"
 #include "curves/hybrid_ep.hpp"
 #include "curves/nccl_channels.hpp"
 #include "curves/nccl_tuning.hpp"
@@ -14,6 +15,8 @@ namespace moeline::price_parts {
 namespace {
 
 constexpr const char* kUnequal = "ranks get unequal amounts";
+constexpr const char* kDeepEpV2Times =
+    "by published times of DeepEP's second version on H20, H100, H200, B200 and B300";
 
 // What the links carry meanwhile, of several NICs each. What stays in the node takes the NIC where the library sends it
 // there.
@@ -21,7 +24,8 @@ void set_links(const Operator& op, const MachineFacts& machine, const KernelSet&
   const Traffic& traffic = op.traffic;
   if (traffic.stage == Stage::issue || traffic.stage == Stage::receive) return;  // the wire carries the bytes
   const bool low_latency = is_low_latency(op.family);
-  const bool over_nic = kernels[low_latency ? Constant::low_latency_own_node : Constant::normal_own_node] > 0;
+  const Constant own = low_latency ? Constant::low_latency_own_node : Constant::normal_own_node;
+  const bool over_nic = !is_deep_ep_v2(op) && kernels[own] > 0;
   const double own_node = low_latency ? traffic.nvlink_bytes : traffic.rdma_bytes - traffic.wire_bytes;
   price.nic_GBps = GBps(traffic.wire_bytes + (over_nic ? own_node : 0), price.solo_us) / machine.nics_per_gpu;
   price.nvlink_GBps = GBps(low_latency && over_nic ? 0 : traffic.nvlink_bytes, price.solo_us);
@@ -200,6 +204,22 @@ void price_by_hybrid_ep(const Operator& op, const PriceConditions& conditions, c
   set_links(op, machine, kernels, price);
 }
 
+// By what its kernels move, but never faster than the links. How much kernels that compute slow its copies nobody has
+// published: they share memory and links with them, and no more is charged.
+void price_by_deep_ep_v2(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                         const KernelSet& kernels, Price& price) {
+  const DeepEpV2Times times = deep_ep_v2_times(op, conditions.sms, machine);
+  const double links = links_us(op, machine);
+  price.bound_by = links > times.total() ? "uplinks" : times.bound();
+  price.solo_us = std::max(times.total(), links) + farthest_latency_us(op.traffic.ranks, machine);
+  doubt_price(kDeepEpV2Times, price);
+  if (conditions.disturbed()) doubt_price("measured with nothing beside it", price);
+  if (!measured_deep_ep_v2(machine) && op.traffic.wire_bytes > 0) {
+    doubt_price("never measured over RoCE, which is taken for InfiniBand", price);
+  }
+  set_links(op, machine, kernels, price);
+}
+
 }  // namespace
 
 std::vector<std::string> transfer_families(const Operator& op) {
@@ -209,6 +229,10 @@ std::vector<std::string> transfer_families(const Operator& op) {
 
 void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                     const KernelSet& kernels, Price& price) {
+  if (is_deep_ep_v2(op)) {
+    price_by_deep_ep_v2(op, conditions, machine, kernels, price);
+    return;
+  }
   if (const FamilyFit* fit = measured_fit(op, transfer_families(op), kernels)) {
     price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
     if (is_low_latency(op.family)) split_by_stage(op, conditions.sms, machine, kernels, price);
@@ -254,6 +278,12 @@ void price_collective(const Operator& op, const PriceConditions& conditions, con
     set_roofline(price);
   }
   set_links(op, machine, kernels, price);
+}
+
+void price_epilogue(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine, Price& price) {
+  price.solo_us = deep_ep_v2_epilogue_us(op, conditions.sms, machine);
+  price.bound_by = "HBM";
+  doubt_price(kDeepEpV2Times, price);
 }
 
 void price_host_copy(const Operator& op, const MachineFacts& machine, Price& price) {

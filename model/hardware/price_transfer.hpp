@@ -21,6 +21,8 @@ void price_collective(const Operator& op, const PriceConditions& conditions, con
                       const KernelSet& kernels, Price& price);
 
 /// By the link's nominal rate; copy engines hold no SM. REQUIRES: is_host_copy, and the machine says host_GBps.
+/// Of DeepEP's second version, what follows a transfer.
+void price_epilogue(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine, Price& price);
 void price_host_copy(const Operator& op, const MachineFacts& machine, Price& price);
 
 }  // namespace moeline::price_parts

@@ -109,6 +109,10 @@ namespace {
 using namespace profile_words;
 
 double read_fact(const Spec& spec, const std::string& key, const FactField& field) {
+  if (!field.words.empty()) {
+    const std::string word = spec.choice(key, field.words);
+    return static_cast<double>(std::find(field.words.begin(), field.words.end(), word) - field.words.begin());
+  }
   if (field.is_count) return spec.integer(key, static_cast<int>(field.low), static_cast<int>(field.high));
   return spec.number(key, field.low, field.high);
 }

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 
+#include "curves/deep_ep_v2.hpp"
 #include "curves/form.hpp"
 #include "curves/hybrid_ep.hpp"
 #include "hardware/op_kinds.hpp"
-#include "moe/all_to_all.hpp"
 #include "moe/collectives.hpp"
+#include "moe/dispatcher.hpp"
 #include "routing/gating.hpp"
 
 namespace moeline {
@@ -18,22 +19,13 @@ namespace {
 
 const std::vector<std::string> kGatings = {"model", "benchmark", "distinct"};
 
-// The modes, and what each takes tokens and results in.
-struct Mode {
-  std::string name;
-  int tokens;
-  std::vector<std::string> dispatched, combined;
-};
-
-Mode mode_of(const OpKeys& keys) {
-  static const std::vector<Mode> kModes = {{"normal", 4096, {"fp8"}, {"bf16"}},
-                                           {"low_latency", 128, {"fp8"}, {"bf16"}},
-                                           {"nvlink", 4096, {"fp8", "bf16", "nvfp4"}, {"bf16", "nvfp4"}},
-                                           {"hybrid_ep", 4096, {"bf16", "fp8"}, {"bf16"}}};
+const Dispatcher& mode_of(const OpKeys& keys) {
   std::vector<std::string> names;
-  for (const Mode& mode : kModes) names.push_back(mode.name);
+  for (const Dispatcher& each : dispatchers()) {
+    if (each.asked_dispatch != nullptr) names.push_back(each.word);
+  }
   const std::string name = keys.choice("mode", names);
-  return *std::find_if(kModes.begin(), kModes.end(), [&](const Mode& mode) { return mode.name == name; });
+  return *std::find_if(dispatchers().begin(), dispatchers().end(), [&](const auto& each) { return each.word == name; });
 }
 
 // A model with so many experts, of which a token chooses without regard to groups.
@@ -76,8 +68,18 @@ int redundant_for(int ep, const Architecture& model) {
   return needed <= model.n_routed_experts ? needed : 0;
 }
 
+// What belongs to DeepEP's second version alone.
+void check_layout_keys(const OpKeys& keys, const Dispatcher& by) {
+  for (const char* key : {"topology", "layout", "gpus_per_node"}) {
+    if (!by.has_layouts && keys.spec().has(key)) {
+      throw keys.spec().error(key, fmt::format("belongs to mode=deepep_v2, not {}", by.word));
+    }
+  }
+}
+
 AllToAllWork transfer_of(const OpKeys& keys, const MachineFacts& machine) {
-  const auto gpus_per_node = static_cast<int>(machine.gpus_per_node);
+  const auto of_machine = static_cast<int>(machine.gpus_per_node);
+  const int gpus_per_node = keys.spec().integer_or("gpus_per_node", 1, of_machine, of_machine);
   AllToAllWork work;
   const int ep = keys.spec().integer_or("ep", 2, 1 << 20, 64);
   const Architecture model = gating_of(keys, ep, gpus_per_node);
@@ -91,7 +93,7 @@ AllToAllWork transfer_of(const OpKeys& keys, const MachineFacts& machine) {
   }
   work.hidden = keys.size("hidden", model.hidden_size);
   work.top_k = model.num_experts_per_tok;
-  work.tokens = keys.size("tokens", mode_of(keys).tokens);
+  work.tokens = keys.size("tokens", mode_of(keys).usual_tokens);
   work.experts = model.n_routed_experts + redundant;
   work.ep = ep;
   work.gpus_per_node = gpus_per_node;
@@ -100,43 +102,65 @@ AllToAllWork transfer_of(const OpKeys& keys, const MachineFacts& machine) {
   return work;
 }
 
-// The one kernel that is asked for, of those that make up the transfer.
-Operator nvlink_op(const AllToAllWork& work, bool dispatch, bool prepare) {
-  const std::vector<Operator> kernels = dispatch ? nvlink_dispatch(work) : nvlink_combine(work);
-  return prepare ? kernels.front() : kernels.back();
+// Of the kernels that make up a transfer, those that are asked for.
+std::vector<Operator> part_of(std::vector<Operator> kernels, const OpKeys& keys, const Dispatcher& by, bool dispatch) {
+  const bool prepares = by.mode == CommMode::nvlink && dispatch;
+  std::vector<std::string> parts = {"transfer"};
+  if (prepares) parts = {"transfer", "prepare"};
+  if (by.has_layouts) parts = {"all", "transfer", "epilogue"};
+  const std::string part = keys.choice("part", parts);
+  if (part == "all") return kernels;
+  if (part == "epilogue") return {kernels.back()};
+  if (part == "prepare" || by.has_layouts) return {kernels.front()};
+  return {kernels.back()};
+}
+
+// SMs that a library's transfer holds where nobody says; 0: all, or none.
+int usual_sms(const AllToAllWork& work, const Dispatcher& by, const MachineFacts& machine) {
+  constexpr int kNormal = 24;  // DeepEP's default
+  switch (by.mode) {
+    case CommMode::normal:
+      return kNormal;
+    case CommMode::hybrid_ep:
+      return hybrid_ep_usual_sms(work.ep <= work.gpus_per_node);
+    case CommMode::deepep_v2:
+      return deep_ep_v2_sms({.ranks = work.ep,
+                             .gpus_per_node = work.gpus_per_node,
+                             .experts = work.experts,
+                             .top_k = static_cast<int>(work.top_k),
+                             .hybrid = work.elastic.topology == Topology::hybrid,
+                             .overlaps = true},
+                            machine);
+    default:
+      return 0;
+  }
 }
 
 RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool dispatch) {
-  constexpr int kSms = 24;  // DeepEP's default
   const OpKeys keys(text, {"mode", "ep", "tokens", "hidden", "top_k", "experts", "gating", "redundant_experts", "dtype",
-                           "part", "l2"});
-  const Mode mode = mode_of(keys);
-  const bool nvlink = mode.name == "nvlink", hybrid_ep = mode.name == "hybrid_ep";
+                           "part", "l2", "topology", "layout", "gpus_per_node"});
+  const Dispatcher& by = mode_of(keys);
+  check_layout_keys(keys, by);
   AllToAllWork work = transfer_of(keys, machine);
-  if (nvlink && work.ep > work.gpus_per_node) {
+  if (by.in_domain && work.ep > work.gpus_per_node) {
     throw keys.spec().error("mode",
-                            fmt::format("{} is within a node: of {} ranks at most", mode.name, work.gpus_per_node));
+                            fmt::format("{} is within a node: of {} ranks at most", by.word, work.gpus_per_node));
   }
-  const std::string dtype = keys.choice("dtype", dispatch ? mode.dispatched : mode.combined);
+  if (by.most_ranks > 0 && work.ep > by.most_ranks) {
+    throw keys.spec().error("mode", fmt::format("{} ends at {} ranks", by.word, by.most_ranks));
+  }
+  const std::string dtype = keys.choice("dtype", dispatch ? by.sends_in : by.returns_in);
   (dispatch ? work.dispatch : work.combine) = precision_named(dtype);
-  const std::vector<std::string> whole = {"transfer"}, parts = {"transfer", "prepare"};
-  const bool prepare = keys.choice("part", nvlink && dispatch ? parts : whole) == "prepare";
-  Operator op;
-  if (nvlink) {
-    op = nvlink_op(work, dispatch, prepare);
-  } else if (hybrid_ep) {
-    op = dispatch ? hybrid_ep_dispatch(work) : hybrid_ep_combine(work);
-  } else if (mode.name == "low_latency") {
-    op = dispatch ? low_latency_dispatch(work, Stage::whole) : low_latency_combine(work, Stage::whole);
-  } else {
-    op = (dispatch ? normal_dispatch(work) : normal_combine(work)).back();
-  }
-  op.hot = keys.choice("l2", {"cold", "hot"}) == "hot";
-  if (!hybrid_ep)
-    return {text, {op}, mode.name == "normal" ? keys.conditions(machine, kSms) : keys.conditions(machine)};
-  PriceConditions conditions = keys.conditions(machine, hybrid_ep_usual_sms(work.ep <= work.gpus_per_node));
-  conditions.held = conditions.sms;
-  return {text, {op}, conditions};
+  if (keys.choice("topology", {"hybrid", "direct"}) == "direct") work.elastic.topology = Topology::direct;
+  if (keys.choice("layout", {"contiguous", "expanded"}) == "expanded") work.elastic.layout = RowLayout::expanded;
+  work.rows = work.tokens * work.top_k;
+  std::vector<Operator> ops = part_of((dispatch ? by.asked_dispatch : by.asked_combine)(work), keys, by, dispatch);
+  const bool hot = keys.choice("l2", {"cold", "hot"}) == "hot";
+  for (Operator& op : ops) op.hot = hot;
+  const int sms = is_communication(ops.front().family) ? usual_sms(work, by, machine) : 0;
+  PriceConditions conditions = sms > 0 ? keys.conditions(machine, sms) : keys.conditions(machine);
+  if (by.mode == CommMode::hybrid_ep) conditions.held = conditions.sms;
+  return {text, std::move(ops), conditions};
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ std::string kernel_set_yaml(const KernelSet& set) {
   std::vector<std::string> machine;
   for (const FactField& field : fact_fields()) {
     if (is_default(field, set.fitted_on) || !field.prices) continue;
-    machine.push_back(fmt::format("{}: {}", field.key, set.fitted_on.*field.value));
+    machine.push_back(fmt::format("{}: {}", field.key, field.text(set.fitted_on.*field.value)));
   }
   std::string text = fmt::format(
       "  {}:\n    date: {}\n    source: \"{}\"\n{}{}    tiles: {}  # of FP8 GEMMs\n    clock: {}\n"
@@ -94,7 +94,8 @@ std::string to_yaml(const HardwareProfile& profile) {
   for (const FactField& field : fact_fields()) {
     const std::string& fact_source = profile.sources.at(field.key);
     if (field.assumed != nullptr && fact_source == field.assumed) continue;
-    text += fmt::format("  {}: {{value: {}, source: \"{}\"}}\n", field.key, profile.facts.*field.value, fact_source);
+    text += fmt::format("  {}: {{value: {}, source: \"{}\"}}\n", field.key, field.text(profile.facts.*field.value),
+                        fact_source);
   }
   if (!profile.carried_over_from.empty()) {
     text += fmt::format("\n# Whose kernel sets fill the gaps of those below.\ncarried_over_from: {}\n",

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "moe/comm_mode.hpp"
 #include "moe/operator.hpp"
 #include "routing/routing.hpp"
 
@@ -19,6 +20,10 @@ struct AllToAllWork {
   Spread spread;
   Precision dispatch = Precision::fp8;  ///< that tokens travel in
   Precision combine = Precision::bf16;  ///< that results come back in; DeepEP's do in BF16
+  double rows = 0;           ///< token-expert pairs of the rank's experts, where they travel or arrive as such
+  ElasticChoices elastic{};  ///< of DeepEP's second version
+
+  [[nodiscard]] bool expanded() const { return elastic.layout == RowLayout::expanded; }
 };
 
 /// Normal mode, out: layout, barrier, transfer.
@@ -28,7 +33,7 @@ struct AllToAllWork {
 
 /// The way back in training: gradients of results out again, by the layout of the forward pass, and gradients of tokens
 /// summed up on their way back.
-[[nodiscard]] std::vector<Operator> cached_dispatch(const AllToAllWork& work, Precision numbers);
+[[nodiscard]] std::vector<Operator> cached_dispatch(const AllToAllWork& work);
 [[nodiscard]] std::vector<Operator> combine_of_gradients(const AllToAllWork& work);
 
 /// Low-latency mode: one message per token and expert, straight to the expert's rank.
@@ -42,8 +47,19 @@ struct AllToAllWork {
 [[nodiscard]] std::vector<Operator> nvlink_combine(const AllToAllWork& work);
 
 /// The same by HybridEP: one kernel each way, which holds SMs of its own.
-[[nodiscard]] Operator hybrid_ep_dispatch(const AllToAllWork& work);
-[[nodiscard]] Operator hybrid_ep_combine(const AllToAllWork& work);
+[[nodiscard]] std::vector<Operator> hybrid_ep_dispatch(const AllToAllWork& work);
+[[nodiscard]] std::vector<Operator> hybrid_ep_combine(const AllToAllWork& work);
+[[nodiscard]] std::vector<Operator> hybrid_ep_dispatch_gradients(const AllToAllWork& work);
+[[nodiscard]] std::vector<Operator> hybrid_ep_combine_gradients(const AllToAllWork& work);
+/// DeepEP's second version: the transfer, which holds SMs of its own, and an epilogue on all SMs that brings what came
+/// from the buffer into its place, or sums it up.
+[[nodiscard]] std::vector<Operator> deep_ep_v2_dispatch(const AllToAllWork& work);
+[[nodiscard]] std::vector<Operator> deep_ep_v2_combine(const AllToAllWork& work);
+[[nodiscard]] std::vector<Operator> deep_ep_v2_dispatch_gradients(const AllToAllWork& work);
+[[nodiscard]] std::vector<Operator> deep_ep_v2_combine_gradients(const AllToAllWork& work);
+[[nodiscard]] bool is_deep_ep_v2(const Operator& op);
+[[nodiscard]] bool is_deep_ep_v2_epilogue(const Operator& op);
+
 /// Whether HybridEP moves tokens by this kernel.
 [[nodiscard]] bool is_hybrid_ep(const Operator& op);
 

@@ -1,4 +1,5 @@
-// How tokens reach the ranks of their experts, and how results come back.
+// How tokens reach the ranks of their experts, and how results come back: the words. What each one does stands in
+// moe/dispatcher.hpp.
 #pragma once
 
 namespace moeline {
@@ -13,6 +14,27 @@ enum class CommMode {
   all_to_all,   ///< NCCL's: each token once for each of its experts, behind counts that the host reads
   fused,        ///< inside the experts' kernel, over NVLink (DeepGEMM's MegaMoE)
   hybrid_ep,    ///< Megatron's, each token once to each of its NVLink domains, and there to each of its ranks
+  deepep_v2,    ///< DeepEP's second version, for every phase: few SMs, and epilogues on all of them
+};
+inline constexpr int kCommModes = static_cast<int>(CommMode::deepep_v2) + 1;
+
+/// By which way DeepEP's second version sends a token to a rank on another node.
+enum class Topology {
+  direct,  ///< once to each rank that has its experts
+  hybrid,  ///< once to each node, to the GPU of the same index, and from there over NVLink
+};
+
+/// As what it hands tokens over.
+enum class RowLayout {
+  contiguous,  ///< each once, in the order in which they came
+  expanded,    ///< a row for each of its experts here, sorted by expert
+};
+
+/// What a scenario asks of it.
+struct ElasticChoices {
+  Topology topology = Topology::hybrid;
+  RowLayout layout = RowLayout::contiguous;
+  bool cpu_sync = false;  ///< the host waits for the counts of what each rank gets; else buffers are of the worst case
 };
 
 /// How the keys and values of a prompt reach the ranks that share its tokens.
@@ -20,24 +42,5 @@ enum class ContextMode {
   all_gather,  ///< those of all tokens before attention begins (as vLLM and SGLang prefill)
   ring,  ///< block by block from neighbour to neighbour, beside the attention to the block before (arXiv 2310.01889)
 };
-
-/// Whether results come back to a rank by kernels of their own.
-[[nodiscard]] constexpr bool brings_results(CommMode mode) { return mode != CommMode::none && mode != CommMode::fused; }
-/// Whether tokens leave their rank by kernels of their own, before the experts.
-[[nodiscard]] constexpr bool sends_tokens(CommMode mode) {
-  return brings_results(mode) && mode != CommMode::all_reduce;
-}
-/// Whether a token goes once to each rank that has its experts.
-[[nodiscard]] constexpr bool sends_by_rank(CommMode mode) {
-  return mode == CommMode::nvlink || mode == CommMode::hybrid_ep;
-}
-/// Whether transfers run on so many SMs as a scenario says.
-[[nodiscard]] constexpr bool holds_sms(CommMode mode) {
-  return mode == CommMode::normal || mode == CommMode::all_to_all || mode == CommMode::hybrid_ep;
-}
-/// DeepEP's, whose kernels stand around grouped GEMMs; elsewhere experts are one fused layer.
-[[nodiscard]] constexpr bool is_deep_ep(CommMode mode) {
-  return mode == CommMode::normal || mode == CommMode::low_latency;
-}
 
 }  // namespace moeline

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "moe/dispatcher.hpp"
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
 #include "moe/tensor_parallel.hpp"
@@ -20,48 +21,16 @@ std::vector<Operator> attention(const InferenceWork& work, const Block& block) {
   return ops;
 }
 
-std::vector<Operator> in_stages(Operator (*transfer)(const AllToAllWork&, Stage), const AllToAllWork& work) {
-  return {transfer(work, Stage::issue), transfer(work, Stage::wire), transfer(work, Stage::receive)};
-}
-
 std::vector<Operator> dispatch(const InferenceWork& work) {
-  switch (work.mode) {
-    case CommMode::normal:
-      return normal_dispatch(work.all_to_all());
-    case CommMode::low_latency:
-      return in_stages(low_latency_dispatch, work.all_to_all());
-    case CommMode::nvlink:
-      return nvlink_dispatch(work.all_to_all());
-    case CommMode::all_gather:
-      return {in(kDispatchTransfer, gather_for_experts(work))};
-    case CommMode::all_reduce:
-    case CommMode::none:
-    case CommMode::fused:
-    case CommMode::all_to_all:  // of training, as the next
-    case CommMode::hybrid_ep:
-      break;
-  }
+  if (const TransferKernels kernels = dispatcher_of(work.mode).dispatch) return kernels(work.all_to_all());
+  if (work.mode == CommMode::all_gather) return {in(kDispatchTransfer, gather_for_experts(work))};
   return {};
 }
 
 std::vector<Operator> results_back(const InferenceWork& work) {
-  switch (work.mode) {
-    case CommMode::normal:
-      return normal_combine(work.all_to_all());
-    case CommMode::low_latency:
-      return in_stages(low_latency_combine, work.all_to_all());
-    case CommMode::nvlink:
-      return nvlink_combine(work.all_to_all());
-    case CommMode::all_gather:
-      return {in(kCombineTransfer, scatter_from_experts(work))};
-    case CommMode::all_reduce:
-      return {in(kCombineTransfer, all_reduce_tokens(work))};
-    case CommMode::none:
-    case CommMode::fused:
-    case CommMode::all_to_all:
-    case CommMode::hybrid_ep:
-      break;
-  }
+  if (const TransferKernels kernels = dispatcher_of(work.mode).combine) return kernels(work.all_to_all());
+  if (work.mode == CommMode::all_gather) return {in(kCombineTransfer, scatter_from_experts(work))};
+  if (work.mode == CommMode::all_reduce) return {in(kCombineTransfer, all_reduce_tokens(work))};
   return {};
 }
 
@@ -146,14 +115,16 @@ std::vector<Operator> mtp_input(const InferenceWork& work) {
 }  // namespace
 
 AllToAllWork InferenceWork::all_to_all() const {
-  return {static_cast<double>(model.expert_hidden_size()),
-          top_k(),
-          sent_tokens(),
-          experts(),
-          ep,
-          gpus_per_node,
-          spread,
-          dispatch};
+  return {.hidden = static_cast<double>(model.expert_hidden_size()),
+          .top_k = top_k(),
+          .tokens = sent_tokens(),
+          .experts = experts(),
+          .ep = ep,
+          .gpus_per_node = gpus_per_node,
+          .spread = spread,
+          .dispatch = dispatch,
+          .rows = load.valid,
+          .elastic = elastic};
 }
 
 InferenceWork InferenceWork::of_requests() const {

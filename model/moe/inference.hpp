@@ -8,9 +8,9 @@
 
 #include "architecture/blocks.hpp"
 #include "architecture/matrices.hpp"
-#include "moe/all_to_all.hpp"
 #include "moe/collectives.hpp"
 #include "moe/comm_mode.hpp"
+#include "moe/dispatcher.hpp"
 #include "moe/operator.hpp"
 #include "moe/rank_work.hpp"
 
@@ -76,7 +76,15 @@ struct InferenceWork : RankWork {
   [[nodiscard]] double tokens() const { return decode.tokens() + padded_rows() + prefill.tokens(); }
   /// Tokens whose logits are wanted: those verified in decode, the last of each prompt.
   [[nodiscard]] double logit_rows() const { return decode.tokens() + prefill.requests; }
-  [[nodiscard]] bool low_latency() const { return mode == CommMode::low_latency; }
+  /// How what the other ranks sent lies here.
+  [[nodiscard]] Arrival arrival() const {
+    const Arrival usual = dispatcher_of(mode).arrival;
+    return usual == Arrival::rows && elastic.layout == RowLayout::contiguous ? Arrival::tokens : usual;
+  }
+  /// Experts' GEMMs go through a buffer for each: as rows came, or in decode, where a graph has fixed their shapes.
+  [[nodiscard]] bool masked() const {
+    return arrival() == Arrival::slabs || (arrival() == Arrival::rows && !prefill.any());
+  }
   /// Between attention and experts, each rank of an attention group goes on with its part of the tokens.
   [[nodiscard]] bool scatters_tokens() const { return tp > 1 && sends_tokens(mode); }
   /// That the rank routes.

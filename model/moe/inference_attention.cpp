@@ -328,8 +328,7 @@ std::vector<Operator> attention_from_core(const InferenceWork& work, const Block
   if (block.kind == BlockKind::dense_layer) return linear.ops();
   route(linear, work, block.content.hashed);
   project_to_latent(linear, work);
-  // DeepEP's low-latency kernels cast as they send
-  if (work.dispatch != Precision::bf16 && !work.low_latency()) {
+  if (work.dispatch != Precision::bf16 && !dispatcher_of(work.mode).casts_on_the_way) {
     linear.add(kDispatchInput, cast("cast dispatch input to " + name_of(work.dispatch), work.own_tokens(),
                                     m.expert_hidden_size(), work.dispatch));
   }

@@ -57,20 +57,20 @@ Operator as_part(const InferenceWork& work, const Block& block, ExpertRole role,
   shape.role = role;
   shape.backend = MoeBackend::usual;
   shape.math = work.tensor_format(shape.weights);
-  shape.layout = work.low_latency() ? ExpertLayout::masked : ExpertLayout::contiguous;
-  // Kernels of the normal mode go through the tokens that reached the rank.
-  if (!work.low_latency()) shape.tokens = work.load.received;
+  shape.layout = work.masked() ? ExpertLayout::masked : ExpertLayout::contiguous;
+  // Kernels of a contiguous layout go through the tokens that reached the rank.
+  if (!work.masked()) shape.tokens = work.load.received;
   op.experts = shape;
   op.measured_as = measured_expert_layer(shape);
   return op;
 }
 
 // A contiguous layout pads each expert's rows, a masked one does not.
-double rows_of(const InferenceWork& work) { return work.low_latency() ? work.load.valid : work.load.rows; }
+double rows_of(const InferenceWork& work) { return work.masked() ? work.load.valid : work.load.rows; }
 
 Operator grouped(const InferenceWork& work, const Block& block, const char* name, double n, double k) {
   const Precision weights = block.content.formats.experts;
-  const GemmLayout layout = work.low_latency() ? GemmLayout::masked : GemmLayout::contiguous;
+  const GemmLayout layout = work.masked() ? GemmLayout::masked : GemmLayout::contiguous;
   Operator op = gemm(gemm_family(layout, weights), name, rows_of(work), n, k, work.local_experts());
   if (work.tensor_format(weights) == Precision::nvfp4) op.precision = Precision::nvfp4;
   const double unpacked = number_bytes(multiplied_in(weights));
@@ -118,7 +118,7 @@ std::vector<Operator> shared_experts(const InferenceWork& work, const Block& blo
   const double width = work.model.shared_width();
   const double ranks = work.mode == CommMode::all_reduce ? work.tp : 1;
   // As the input of dispatch, but where routed experts get another one.
-  const bool other = work.low_latency() || work.model.moe_latent_size > 0;
+  const bool other = dispatcher_of(work.mode).casts_on_the_way || work.model.moe_latent_size > 0;
   const Precision sent = other ? Precision::bf16 : work.dispatch;
   std::vector<Operator> ops = ffn(work, work.own_tokens(), width / ranks, block.content.formats.shared, sent,
                                   {kSharedGateUp, kSharedActivation, kSharedDown});
@@ -130,37 +130,68 @@ std::vector<Operator> shared_experts(const InferenceWork& work, const Block& blo
   return ops;
 }
 
-// Rows arrive packed by expert in the low-latency mode, as they were sent, which also weighs and sums them on the way
-// back. In the normal mode tokens arrive once, are copied to one row per expert in the type of the GEMM, and summed
-// again. Where tokens come in other ways, a stack runs its experts as one body of kernels.
+namespace {
+
+// Between a row for each expert and the slabs of a masked GEMM, as SGLang repacks them (its pull request 29525).
+Operator repack(const char* name, const InferenceWork& work, Precision precision) {
+  return memory(Family::streaming, name,
+                2 * work.load.valid * work.model.expert_hidden_size() * activation_bytes(precision));
+}
+
+// Tokens that came once are copied to one row per expert, in the type of the GEMM.
+void expand_tokens(Linear& linear, const InferenceWork& work, const Block& block) {
+  const double hidden = work.model.expert_hidden_size(), rows = rows_of(work);
+  linear.add(kPermutation, small("rows of each expert"));
+  const Operator expand = memory(Family::streaming, "expand tokens to rows",
+                                 work.load.received * (hidden * activation_bytes(work.dispatch)) +
+                                     rows * (hidden * activation_bytes(linear.precision())));
+  linear.add(kPermutation, as_part(work, block, ExpertRole::permute, expand));
+  if (linear.casts()) linear.add(kExpertGateUp, transpose_scales(rows, hidden));
+}
+
+// What came becomes what the GEMMs take.
+void lay_out_rows(Linear& linear, const InferenceWork& work, const Block& block) {
+  if (work.arrival() == Arrival::tokens) return expand_tokens(linear, work, block);
+  if (work.arrival() == Arrival::rows) {
+    linear.add(kPermutation,
+               work.masked() ? repack("repack rows into slabs", work, work.dispatch) : small("expert of each row"));
+  }
+  if (work.dispatch != linear.precision()) {
+    const double hidden = work.model.expert_hidden_size();
+    linear.add(kExpertGateUp, cast("cast received rows to the experts' type", rows_of(work), hidden));
+  }
+}
+
+// And back to what combine takes.
+void lay_out_results(Linear& linear, const InferenceWork& work, const Block& block) {
+  if (work.arrival() == Arrival::tokens) {
+    const double hidden = work.model.expert_hidden_size();
+    const Operator reduce = memory(Family::streaming, "weigh and reduce rows to tokens",
+                                   (work.load.received + rows_of(work)) * hidden * kBf16);
+    linear.add(kPermutation, as_part(work, block, ExpertRole::finalise, reduce));
+  } else if (work.arrival() == Arrival::rows && work.masked()) {
+    linear.add(kPermutation, repack("repack slabs into rows", work, Precision::bf16));
+  }
+}
+
+}  // namespace
+
+// How rows come and go is the all-to-all's (Arrival): in slabs, as the low-latency mode sends them and weighs and sums
+// them on the way back; as tokens; or as rows, whose weights the activation takes along. Where tokens come in other
+// ways, a stack runs its experts as one body of kernels.
 std::vector<Operator> routed_experts(const InferenceWork& work, const Block& block) {
-  if (!is_deep_ep(work.mode)) return fused_layer(work, block);
+  if (work.arrival() == Arrival::gathered) return fused_layer(work, block);
   const Architecture& m = work.model;
   const double hidden = m.expert_hidden_size();
   const double width = m.moe_intermediate_size;
-  const double rows = rows_of(work);
-  const double received = work.load.received;
   Linear linear(work, block.content.formats.experts);
-  if (!work.low_latency()) {
-    linear.add(kPermutation, small("rows of each expert"));
-    const Operator expand = memory(
-        Family::streaming, "expand tokens to rows",
-        received * (hidden * activation_bytes(work.dispatch)) + rows * (hidden * activation_bytes(linear.precision())));
-    linear.add(kPermutation, as_part(work, block, ExpertRole::permute, expand));
-    if (linear.casts()) linear.add(kExpertGateUp, transpose_scales(rows, hidden));
-  } else if (work.dispatch != linear.precision()) {
-    linear.add(kExpertGateUp, cast("cast received rows to the experts' type", rows, hidden));
-  }
+  lay_out_rows(linear, work, block);
   linear.add(kExpertGateUp, as_part(work, block, ExpertRole::gate_up,
                                     grouped(work, block, "expert gate_up", gates(m) * width, hidden)));
-  linear.activate(kExpertActivation, activation_of(m), rows, gates(m) * width, width);
+  linear.activate(kExpertActivation, activation_of(m), rows_of(work), gates(m) * width, width);
   linear.ops().back() = as_part(work, block, ExpertRole::activation, linear.ops().back());
   linear.add(kExpertDown, as_part(work, block, ExpertRole::down, grouped(work, block, "expert down", hidden, width)));
-  if (!work.low_latency()) {
-    const Operator reduce =
-        memory(Family::streaming, "weigh and reduce rows to tokens", (received + rows) * hidden * kBf16);
-    linear.add(kPermutation, as_part(work, block, ExpertRole::finalise, reduce));
-  }
+  lay_out_results(linear, work, block);
   return linear.ops();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "architecture/matrices.hpp"
+#include "moe/dispatcher.hpp"
 #include "moe/megatron.hpp"
 #include "moe/module_names.hpp"
 
@@ -57,8 +58,7 @@ double routed_pairs(const LayerWork& work) { return work.own_tokens() * work.mod
 
 }  // namespace moeline::megatron
 
-// How tokens reach experts in training by Megatron's token dispatchers: NCCL's all-to-all, DeepEP, HybridEP inside an
-// NVLink domain, or in its place TensorRT-LLM's kernels of serving.
+// How tokens reach experts in training by Megatron's token dispatchers: by a library's kernels, or NCCL's all-to-all.
 //
 // Backward, what went out comes back as gradients: the backward of combine sends as dispatch does, with the layout that
 // the forward pass knew, and the other way round.
@@ -68,6 +68,10 @@ namespace {
 
 using namespace kernels;
 using namespace module_names;
+
+void append(std::vector<Operator> more, std::vector<Operator>& ops) {
+  ops.insert(ops.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
 
 Replicas expert_ranks(const LayerWork& work) { return spaced(work.ep, work.moe_tp, work.gpus_per_node); }
 
@@ -102,11 +106,10 @@ std::vector<Operator> add_results(const LayerWork& work) {
 }
 
 std::vector<Operator> dispatch_forward(const LayerWork& work) {
-  if (work.mode == CommMode::normal) return normal_dispatch(transfers(work));
-  if (work.mode == CommMode::nvlink) return nvlink_dispatch(transfers(work));
-  if (work.mode == CommMode::hybrid_ep) {
-    std::vector<Operator> ops = exchange_choices(work);
-    ops.push_back(hybrid_ep_dispatch(transfers(work)));
+  const Dispatcher& by = dispatcher_of(work.mode);
+  if (by.dispatch != nullptr) {
+    std::vector<Operator> ops = by.gathers_choices ? exchange_choices(work) : std::vector<Operator>{};
+    append(by.dispatch(transfers(work)), ops);
     return ops;
   }
   Operator rows = exchange_rows(work, kDispatchTransfer);
@@ -117,28 +120,23 @@ std::vector<Operator> dispatch_forward(const LayerWork& work) {
 }
 
 std::vector<Operator> combine_backward(const LayerWork& work) {
-  if (work.mode == CommMode::normal) return cached_dispatch(transfers(work), Precision::bf16);
-  if (work.mode == CommMode::nvlink) return nvlink_dispatch(transfers(work));
-  if (work.mode == CommMode::hybrid_ep) return {in(kCombineTransfer, hybrid_ep_dispatch(transfers(work)))};
+  if (const TransferKernels kernels = dispatcher_of(work.mode).dispatch_gradients) return kernels(transfers(work));
   return {permuted_tokens(work), exchange_rows(work, kCombineTransfer)};
 }
 
 std::vector<Operator> combine_forward(const LayerWork& work) {
-  std::vector<Operator> ops = work.mode == CommMode::normal      ? normal_combine(transfers(work))
-                              : work.mode == CommMode::nvlink    ? nvlink_combine(transfers(work))
-                              : work.mode == CommMode::hybrid_ep ? std::vector{hybrid_ep_combine(transfers(work))}
-                                                                 : std::vector{exchange_rows(work, kCombineTransfer)};
-  for (Operator& op : reduce_returned(work)) ops.push_back(std::move(op));
-  for (Operator& op : add_results(work)) ops.push_back(std::move(op));
+  const TransferKernels kernels = dispatcher_of(work.mode).combine;
+  std::vector<Operator> ops =
+      kernels != nullptr ? kernels(transfers(work)) : std::vector{exchange_rows(work, kCombineTransfer)};
+  append(reduce_returned(work), ops);
+  append(add_results(work), ops);
   return ops;
 }
 
 std::vector<Operator> dispatch_backward(const LayerWork& work) {
-  if (work.mode == CommMode::normal) return combine_of_gradients(transfers(work));
-  if (work.mode == CommMode::nvlink) return nvlink_combine(transfers(work));
-  if (work.mode == CommMode::hybrid_ep) return {in(kDispatchTransfer, hybrid_ep_combine(transfers(work)))};
+  if (const TransferKernels kernels = dispatcher_of(work.mode).combine_gradients) return kernels(transfers(work));
   std::vector<Operator> ops = {exchange_rows(work, kDispatchTransfer), exchange_probabilities(work, kDispatchTransfer)};
-  for (Operator& op : reduce_returned(work)) ops.push_back(std::move(op));
+  append(reduce_returned(work), ops);
   return ops;
 }
 

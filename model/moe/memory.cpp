@@ -124,23 +124,39 @@ double own_tokens(const GpuWork& d, double tokens) { return sends_tokens(d.mode)
 // Of the experts' group.
 double all_tokens(const GpuWork& d, double tokens) { return tokens * std::max(1, d.ep * d.moe_tp / d.tp); }
 
+// Rows of a layer's experts, and the tokens that came for them where these are kept beside them.
+struct ArrivedRows {
+  double rows = 0, tokens = 0;
+};
+
+// DeepEP's second version without counts on the host has room for whatever could come.
+ArrivedRows most_rows(const Architecture& a, const GpuWork& d, double own) {
+  const double local = local_experts(a, d), padding = local * (kRowPadding - 1);
+  const double all = own * d.ep;
+  if (d.elastic.layout == RowLayout::expanded) return {all * std::min<double>(a.num_experts_per_tok, local) + padding};
+  return {own * a.num_experts_per_tok * d.busiest_rank + padding, all};
+}
+
+ArrivedRows arrived_rows(const Architecture& a, const GpuWork& d, double tokens) {
+  const Dispatcher& by = dispatcher_of(d.mode);
+  const double local = local_experts(a, d), own = own_tokens(d, tokens);
+  if (by.arrival == Arrival::slabs) return {local * d.ep * own};
+  if (by.arrival == Arrival::rows && !d.elastic.cpu_sync) return most_rows(a, d, own);
+  const double rows = all_tokens(d, tokens) / d.ep * a.num_experts_per_tok * d.busiest_rank + local * (kRowPadding - 1);
+  if (d.mode == CommMode::all_gather) return {rows, all_tokens(d, tokens)};
+  const bool sorted = by.arrival == Arrival::rows && d.elastic.layout == RowLayout::expanded;
+  return {rows, by.sends_tokens && !sorted ? own * std::min(a.num_experts_per_tok, d.ep) : 0};
+}
+
 double experts_bytes(const Architecture& a, const GpuWork& d, double tokens) {
-  const double local = local_experts(a, d);
   const double width = 1.0 * a.moe_intermediate_size / d.moe_tp;
   const double in = a.expert_hidden_size() * activation_bytes(d.dispatch);
   const double out = a.expert_hidden_size() * kBf16;
   const double gate_up = (a.gated_ffn ? 2 : 1) * width * kBf16;
   const double activated = width * activation_bytes(d.dispatch);
   const double own = own_tokens(d, tokens);
-  double rows = local * d.ep * own;
-  double received = 0;  // beside the rows; the low-latency mode delivers rows
-  if (d.mode != CommMode::low_latency) {
-    rows = all_tokens(d, tokens) / d.ep * a.num_experts_per_tok * d.busiest_rank + local * (kRowPadding - 1);
-    received = d.mode == CommMode::all_gather ? all_tokens(d, tokens) * in
-               : sends_tokens(d.mode)         ? own * std::min(a.num_experts_per_tok, d.ep) * in
-                                              : 0;
-  }
-  const double widest = std::max({received + rows * in, rows * (in + gate_up), rows * (gate_up + activated),
+  const auto [rows, received] = arrived_rows(a, d, tokens);
+  const double widest = std::max({received * in + rows * in, rows * (in + gate_up), rows * (gate_up + activated),
                                   rows * (activated + out), rows * out + own * out});
   const double shared = d.mode == CommMode::all_reduce ? 1.0 / d.tp : 1.0;
   return widest + ffn_bytes(a, d, own, shared * a.shared_width());
@@ -162,37 +178,18 @@ double activation_bytes(const Architecture& a, const GpuWork& d) {
   return d.tokens() * (1 + a.hc_mult) * a.hidden_size * kBf16 + std::max(layer, logits);
 }
 
-double low_latency_buffers(const Architecture& a, const GpuWork& d) {
-  const double tokens = std::ceil(own_tokens(d, d.tokens() / d.micro_batches));
-  const double experts = local_experts(a, d) * d.ep;
-  const double bf16 = a.expert_hidden_size() * kBf16;
-  const double scales = a.expert_hidden_size() / 128 * 4;
-  const double dispatch = 16 + std::max(bf16, a.expert_hidden_size() + scales);
-  const double combine = bf16 + scales;
-  const double send = tokens * std::max(dispatch, experts * combine);
-  const double receive = tokens * experts * std::max(dispatch, combine);
-  return 2 * (send + receive + experts * 4);
-}
-
-// Tokens in the queues: the larger of dispatch and combine; DeepEP rounds the RDMA ones up to whole chunks.
-struct Queues {
-  int largest_ep;
-  double nvlink, rdma;
-};
-constexpr std::array<Queues, 6> kQueues = {
-    {{8, 256, 0}, {16, 288, 140}, {32, 288, 128}, {64, 288, 140}, {128, 560, 132}, {1 << 30, 720, 132}}};
-
 double communication_bytes(const Architecture& a, const GpuWork& d) {
-  if (d.ep == 1 || a.n_routed_experts == 0) return 0;
-  if (d.mode == CommMode::low_latency) return low_latency_buffers(a, d);
-  if (d.mode == CommMode::normal) return normal_buffer_bytes(a, d.ep, d.comm_sms);
-  if (d.mode == CommMode::fused) {  // a token, and what each of its experts sends back
-    const double tokens = own_tokens(d, d.tokens() / d.micro_batches);
-    return tokens * a.expert_hidden_size() * (activation_bytes(Precision::fp8) + a.num_experts_per_tok * kBf16);
-  }
-  if (d.mode != CommMode::nvlink) return 0;
-  const double slots = d.ep * std::ceil(own_tokens(d, d.tokens() / d.micro_batches));
-  return slots * a.expert_hidden_size() * (activation_bytes(d.dispatch) + kBf16);
+  const BufferBytes buffers = dispatcher_of(d.mode).buffers;
+  if (buffers == nullptr || d.ep == 1 || a.n_routed_experts == 0) return 0;
+  return buffers({.hidden = 1.0 * a.expert_hidden_size(),
+                  .tokens = std::ceil(own_tokens(d, d.tokens() / d.micro_batches)),
+                  .top_k = a.num_experts_per_tok,
+                  .local_experts = local_experts(a, d),
+                  .ep = d.ep,
+                  .gpus_per_node = d.gpus_per_node,
+                  .sms = d.comm_sms,
+                  .dispatch = d.dispatch,
+                  .topology = d.elastic.topology});
 }
 
 }  // namespace
@@ -205,21 +202,6 @@ double tensor_parallel_share(const Module& module, const Architecture& model, in
   const bool split = module.name.starts_with(kDenseFfn) || module.name == kSharedExperts ||
                      module.name == "embedding" || module.name == "LM head";
   return split ? 1.0 / tp : 1.0;
-}
-
-double normal_buffer_bytes(const Architecture& a, int ep, int comm_sms) {
-  constexpr double kGpus = 8;        // of a node; DeepEP knows no other
-  constexpr double kSourceMeta = 8;  // bytes: rank and ranks of the node that want the token
-  constexpr double kMostTopK = 128, kMostScales = 128;
-  const double channels = comm_sms / 2;  // NOLINT: whole channels
-  const double nodes = std::max(1.0, std::floor(ep / kGpus));
-  const double token = a.expert_hidden_size() * kBf16 + kSourceMeta + kMostTopK * (8 + 4) + kMostScales * 4;
-  const Queues& queues =
-      *std::find_if(kQueues.begin(), kQueues.end(), [&](const Queues& each) { return ep <= each.largest_ep; });
-  const double nvlink = channels * std::min<double>(ep, kGpus) * (queues.nvlink * token + (2 * nodes + 3) * 4);
-  if (ep <= kGpus) return nvlink;
-  const double rdma = 2 * channels * nodes * (queues.rdma * (token + 16) + (2 * kGpus + 2) * 4) + (1 << 20);
-  return nvlink + rdma;
 }
 
 Memory memory_per_gpu(const Architecture& model, const GpuWork& work) {

@@ -5,7 +5,7 @@
 
 #include "architecture/blocks.hpp"
 #include "architecture/parameters.hpp"
-#include "moe/comm_mode.hpp"
+#include "moe/dispatcher.hpp"
 #include "moe/inference.hpp"
 
 namespace moeline {
@@ -32,7 +32,9 @@ struct GpuWork {
   CommMode mode = CommMode::normal;     ///< how tokens reach experts
   Precision dispatch = Precision::fp8;  ///< that tokens travel in and enter the experts
   int comm_sms = 20;                    ///< of the normal mode; DeepEP's default
-  double busiest_rank = 1;              ///< its expert rows over the mean
+  int gpus_per_node = 8;
+  ElasticChoices elastic{};  ///< of DeepEP's second version
+  double busiest_rank = 1;   ///< its expert rows over the mean
 
   [[nodiscard]] double tokens() const { return decode.tokens() + prefill.tokens(); }
   /// Tokens whose logits are wanted: of a prompt, the last one.
@@ -74,13 +76,8 @@ struct Memory {
 /// - After the last layer logits, in BF16 and FP32, instead of the layer's tensors, if they are larger.
 /// CUDA context, graphs, workspaces of libraries and fragmentation are not in it.
 ///
-/// Communication: the buffers DeepEP asks for. Low latency (LowLatencyLayout in csrc/config.hpp): twice, for odd and
-/// even calls, a message per expert (redundant ones included) and token of a micro-batch to send and one to receive;
-/// a message is a BF16 token and its scales. Normal (Config in csrc/config.hpp with the chunk sizes of
-/// Buffer.get_dispatch_config and get_combine_config in deep_ep/buffer.py): for every channel, two SMs each, a queue of
-/// BF16 tokens with room for 128 top-k indices, weights and scales, from each GPU of the node and from and to each
-/// node. NVLink's all-to-all: for each rank a slot for each token of a micro-batch, as it travels and as BF16 result.
-/// Buffers of collectives, some MB, are not in it.
+/// Communication: the buffers that the mode's library asks for (moe/dispatcher_buffers.hpp). Those of collectives, some
+/// MB, are not in it.
 [[nodiscard]] Memory memory_per_gpu(const Architecture& model, const GpuWork& work);
 
 /// Layers that keep something of a request, with the GPU's heads; MTP's where `work` has them.
@@ -99,8 +96,5 @@ struct CachedLayers {
 /// Of a module's matrices, what one of `tp` ranks has: 1/tp of attention but for MLA's projections into latents, and of
 /// key and value heads one at least; of dense and shared feed-forward networks, embedding and LM head. All of the rest.
 [[nodiscard]] double tensor_parallel_share(const Module& module, const Architecture& model, int tp);
-
-/// Communication buffers of the normal mode, as above.
-[[nodiscard]] double normal_buffer_bytes(const Architecture& model, int ep, int comm_sms);
 
 }  // namespace moeline

@@ -27,6 +27,8 @@ struct Traffic {
   double wire_bytes = 0;       ///< of these, over the NIC: to other nodes, each way
   double nvlink_bytes = 0;     ///< within the node, each way
   double copied_bytes = 0;     ///< through the SMs: RDMA and NVLink copies, own rank included
+  double read_bytes = 0;       ///< by the SMs, where it is told apart from `copied_bytes`, which they write then
+  double summed_bytes = 0;     ///< the same of rows that are summed up as they are read
   double tokens = 0;           ///< that the rank sends
   double record_bytes = 0;     ///< of one copy of a token
   double payload_bytes = 0;    ///< of these, its numbers and their scales

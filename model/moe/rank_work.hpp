@@ -4,6 +4,7 @@
 #include <string>
 
 #include "architecture/architecture.hpp"
+#include "moe/comm_mode.hpp"
 #include "routing/routing.hpp"
 
 namespace moeline {
@@ -12,9 +13,10 @@ struct RankWork {
   Architecture model;
   int ep = 64;
   int gpus_per_node = 8;
-  Spread spread;         ///< of tokens over nodes and ranks
-  ExpertLoad load;       ///< of this rank's experts
-  bool has_fp4 = false;  ///< tensor cores that multiply FP4; others unpack it
+  Spread spread;           ///< of tokens over nodes and ranks
+  ExpertLoad load;         ///< of this rank's experts
+  ElasticChoices elastic;  ///< of DeepEP's second version
+  bool has_fp4 = false;    ///< tensor cores that multiply FP4; others unpack it
 
   /// What weights of this format are multiplied in.
   [[nodiscard]] Precision tensor_format(Precision weights) const {

@@ -82,14 +82,16 @@ bool leaves_out(const TrainingChoices& choices, Purpose purpose) {
 }  // namespace
 
 AllToAllWork LayerWork::all_to_all(Precision sent) const {
-  return {static_cast<double>(model.hidden_size),
-          static_cast<double>(model.num_experts_per_tok),
-          own_tokens(),
-          model.n_routed_experts,
-          ep,
-          gpus_per_node,
-          spread,
-          sent};
+  return {.hidden = static_cast<double>(model.hidden_size),
+          .top_k = static_cast<double>(model.num_experts_per_tok),
+          .tokens = own_tokens(),
+          .experts = model.n_routed_experts,
+          .ep = ep,
+          .gpus_per_node = gpus_per_node,
+          .spread = spread,
+          .dispatch = sent,
+          .rows = load.valid,
+          .elastic = elastic};
 }
 
 std::vector<Operator> training_phase(const std::string& phase, const LayerWork& work) {

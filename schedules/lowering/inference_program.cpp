@@ -151,7 +151,7 @@ void InferenceRank::place(const StepPhase& which, const PhaseTasks& tasks) {
 }
 
 void InferenceRank::append(const StepPhase& which, StreamName stream) {
-  if (is_transfer(which.phase) && phases_.mode() == CommMode::low_latency) {
+  if (is_transfer(which.phase) && dispatcher_of(phases_.mode()).staged) {
     append_issue(which);
     append_receive(which);
     return;

@@ -165,7 +165,7 @@ PlanContents inference_plan_contents(const Setup& setup) {
                         .absent = {},
                         .cut = {"dispatch", "mlp", "combine"},
                         .micro_batches = setup.scenario.kind().micro_batches};
-  if (setup.scenario.phase() == WorkloadPhase::decode) contents.halved = {"dispatch", "combine"};
+  if (dispatcher_of(setup.scenario.comm.mode).staged) contents.halved = {"dispatch", "combine"};
   if (setup.model.n_shared_experts == 0) contents.absent = {"shared"};
   return contents;
 }

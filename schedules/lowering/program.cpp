@@ -80,7 +80,9 @@ bool leaves_sms(const Operator& op, const PhaseOptions& options) {
 
 // All ranks' tokens are there before a kernel takes them.
 int ranks_that_meet(const Operator& op) {
-  const bool meets = (is_collective(op.family) && !op.beside) || op.experts.role == ExpertRole::layer;
+  const bool is_whole = (is_collective(op.family) || (is_deep_ep_v2(op) && is_all_to_all(op.family))) &&
+                        !op.beside;  // its barrier is inside
+  const bool meets = is_whole || op.experts.role == ExpertRole::layer;
   return meets ? op.traffic.ranks : 0;
 }
 

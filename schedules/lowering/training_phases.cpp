@@ -49,9 +49,8 @@ PreparedPhase& TrainingPhases::prepared(const PhaseIdentity& identity, const Lay
     std::vector<Operator> ops = training_phase(name, work);
     if (identity.piece > 0) std::erase_if(ops, [](const Operator& op) { return op.of_weights; });
     const int sms = overlapped_ ? phase_sms(plan_, name, setup()) : 0;
-    return program_.prepare(
-        name, std::move(ops),
-        {.overlapped = overlapped_, .side_stream = side, .meetings = work.choices.by_megatron(), .sms = sms});
+    return program_.prepare(name, std::move(ops),
+                            {.overlapped = overlapped_, .side_stream = side, .meetings = true, .sms = sms});
   });
 }
 

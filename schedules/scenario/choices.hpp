@@ -7,7 +7,7 @@
 
 #include "base/spec.hpp"
 #include "hardware/kernel_set.hpp"
-#include "moe/comm_mode.hpp"
+#include "moe/dispatcher.hpp"
 #include "moe/operator.hpp"
 #include "moe/training.hpp"
 
@@ -76,8 +76,9 @@ inline constexpr std::array<const char*, 0> kWords{};
 template <>
 inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode", "mixed"};
 template <>
-inline constexpr std::array kWords<CommMode> = {"normal", "low_latency", "nvlink", "all_gather", "all_reduce",
-                                                "none",   "all_to_all",  "fused",  "hybrid_ep"};
+inline constexpr std::array kWords<Topology> = {"direct", "hybrid"};
+template <>
+inline constexpr std::array kWords<RowLayout> = {"contiguous", "expanded"};
 template <>
 inline constexpr std::array kWords<Collectives> = {"nccl", "ideal"};
 template <>
@@ -119,6 +120,17 @@ template <class Choice>
 [[nodiscard]] const std::vector<std::string>& words_of() {
   static_assert(!kWords<Choice>.empty());
   static const std::vector<std::string> words(kWords<Choice>.begin(), kWords<Choice>.end());
+  return words;
+}
+
+/// Each has its own in its description.
+template <>
+[[nodiscard]] inline const std::vector<std::string>& words_of<CommMode>() {
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> all;
+    for (const Dispatcher& each : dispatchers()) all.push_back(each.word);
+    return all;
+  }();
   return words;
 }
 

@@ -68,7 +68,7 @@ LoadsAndPast drawn_loads(const Setup& setup) {
   return {.now = loads, .past = loads};
 }
 
-bool asks_reach(const Scenario& s) { return s.comm.mode == CommMode::normal || sends_by_rank(s.comm.mode); }
+bool asks_reach(const Scenario& s) { return dispatcher_of(s.comm.mode).by_rank; }
 
 std::vector<RoutedLayer> routed_by(const Setup& setup, const LoadsAndPast& loads) {
   const Scenario& s = setup.scenario;

@@ -90,10 +90,28 @@ const Table<Scenario>& comm() {
       of(&Comm::mode, "mode", words(words_of<CommMode>()),
          "how tokens reach experts; by default what the stack does whose kernels are used")
           .depends(),
-      of(&Comm::num_sms, "num_sms", whole(0, 4096),
-         "SMs that the all-to-all holds, at most all but one; by default 20 in training, else 24; of hybrid_ep 32 in "
-         "an NVLink domain and 16 between domains; of all_to_all 0: NCCL's channels")
+      special<Scenario>("num_sms", either(words({"auto"}), whole(0, 4096)),
+                        "SMs that the all-to-all holds, at most all but one; auto, the default: 20 in training, else "
+                        "24; of hybrid_ep 32 in an NVLink domain and 16 between domains; of deepep_v2 what the library "
+                        "reckons; of all_to_all 0: NCCL's channels",
+                        [](const Scenario& scenario) { return Value(scenario.comm.num_sms); })
           .depends(),
+      of(&Comm::topology, "topology", words(words_of<Topology>()),
+         "of deepep_v2, between nodes: direct, a token once to each rank; hybrid, once to each node and from there "
+         "over "
+         "NVLink; by default hybrid")
+          .depends()
+          .when([](const Scenario& s) { return dispatcher_of(s.comm.mode).has_layouts; }),
+      of(&Comm::layout, "layout", words(words_of<RowLayout>()),
+         "of deepep_v2: expanded, a row for each of a token's experts, sorted; contiguous, each token once; by default "
+         "what the stack takes")
+          .depends()
+          .when([](const Scenario& s) { return dispatcher_of(s.comm.mode).has_layouts; }),
+      of(&Comm::cpu_sync, "cpu_sync", flag(),
+         "of deepep_v2: the host waits for the counts of what each rank gets; else buffers are of the worst case; by "
+         "default true but in decode and in CUDA graphs")
+          .depends()
+          .when([](const Scenario& s) { return dispatcher_of(s.comm.mode).has_layouts; }),
       of(&Comm::dispatch, "dispatch_dtype", words({"fp8", "bf16", "nvfp4"}),
          "of tokens on the way out; the default goes by the experts' format and the mode")
           .depends()

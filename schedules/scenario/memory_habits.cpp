@@ -33,7 +33,7 @@ double sglang_fraction(const Setup& setup) {
   double reserved = 512 + 1.5 * sizes.chunked_prefill + ranks / 8.0 * kMiB + 2 * sizes.captured;
   if (setup.model.is_mla()) reserved += 1.5 * kMiB;  // graphs of prefill
   if (memory > 60 * kMiB) reserved = std::max(reserved, 10 * kMiB);
-  if (is_deep_ep(s.comm.mode)) reserved += 2 * kMiB;
+  if (dispatcher_of(s.comm.mode).of_deep_ep) reserved += 2 * kMiB;
   constexpr double kLeast = 0.1, kThousandth = 1e3;  // it rounds
   return std::max(kLeast, std::round((memory - reserved) / memory * kThousandth) / kThousandth);
 }

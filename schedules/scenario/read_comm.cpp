@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "base/text.hpp"
 #include "schedules/scenario/keys.hpp"
 #include "schedules/scenario/stack_habits.hpp"
 
@@ -23,6 +25,24 @@ std::string refused_fused(const Setup& setup) {
   return fmt::format("no kernels of {} have {} experts by it", setup.machine.name, name_of(setup.model.expert_weights));
 }
 
+// Libraries end somewhere.
+std::string out_of_reach(CommMode mode, const Setup& setup) {
+  const Dispatcher& by = dispatcher_of(mode);
+  const int ranks = setup.scenario.parallelism.ep;
+  const double per_node = setup.machine.facts.gpus_per_node, nodes = ranks / per_node;
+  if (by.in_domain && !setup.in_one_domain()) {
+    return fmt::format("stays in an NVLink domain: {} ranks are more than its {:.0f} GPUs", ranks, per_node);
+  }
+  const std::string instead = ranks <= dispatcher_of(CommMode::deepep_v2).most_ranks ? "; there is: deepep_v2" : "";
+  if (by.most_ranks > 0 && ranks > by.most_ranks) {
+    return fmt::format("ends at {} ranks, and there are {}{}", by.most_ranks, ranks, instead);
+  }
+  if (by.most_nodes > 0 && nodes > by.most_nodes) {
+    return fmt::format("ends at {} nodes, and there are {:.0f}{}", by.most_nodes, nodes, instead);
+  }
+  return "";
+}
+
 // What speaks against a mode ("" if nothing does).
 std::string refused(CommMode mode, const Setup& setup) {
   const Parallelism& p = setup.scenario.parallelism;
@@ -40,11 +60,7 @@ std::string refused(CommMode mode, const Setup& setup) {
   if (mode == CommMode::fused) return refused_fused(setup);
   if (mode == CommMode::all_gather) return alike ? "needs ranks with tokens of their own; there is: all_reduce" : "";
   if (p.moe_tp > 1) return fmt::format("sends each token to whole experts: moe_tp is {}, not 1", p.moe_tp);
-  if (mode == CommMode::nvlink && !setup.in_one_domain()) {
-    return fmt::format("stays in an NVLink domain: {} ranks are more than its {:.0f} GPUs", p.ep,
-                       setup.machine.facts.gpus_per_node);
-  }
-  return "";
+  return out_of_reach(mode, setup);
 }
 
 // The habit of the stack whose kernels are used, as far as the scenario may have it.
@@ -62,18 +78,18 @@ CommMode read_training_mode(const Spec& spec, const Setup& setup) {
   const bool megatron = setup.scenario.training.by_megatron();
   const CommMode usual = habits::training_mode(setup);
   if (!spec.has("mode")) return usual;
-  const std::vector<std::string> words =
-      megatron ? std::vector<std::string>{"normal", "all_to_all", "nvlink", "hybrid_ep", "none"}
-               : std::vector<std::string>{"normal"};
+  const std::vector<std::string> words = megatron ? words_of(modes_that([](const Dispatcher& by) { return by.trains; }))
+                                                  : words_of(std::vector{CommMode::normal, CommMode::deepep_v2});
   const auto mode = choice_of<CommMode>(modelled(spec, "mode", words, words_of<CommMode>()));
   const int ep = setup.scenario.parallelism.ep, moe_tp = setup.scenario.parallelism.moe_tp;
-  if (moe_tp > 1 && (mode == CommMode::normal || sends_by_rank(mode))) {
+  if (moe_tp > 1 && dispatcher_of(mode).by_rank) {
     throw spec.error("mode", fmt::format("{}, sends each token to whole experts: moe_tp is {}; there is: all_to_all",
                                          word_of(mode), moe_tp));
   }
   if ((mode == CommMode::none) == (ep == 1)) {
-    if (mode != CommMode::nvlink || setup.in_one_domain()) return mode;
-    throw spec.error("mode", word_of(mode) + ", " + refused(mode, setup));
+    const std::string beyond = out_of_reach(mode, setup);
+    if (beyond.empty()) return mode;
+    throw spec.error("mode", word_of(mode) + ", " + beyond);
   }
   throw spec.error("mode", ep == 1 ? "has nobody to send to where ep is 1; there is: none"
                                    : fmt::format("none, needs ep 1: {} ranks share the experts", ep));
@@ -112,12 +128,22 @@ bool may_release(CommMode mode, const Setup& setup) {
   return mode == CommMode::low_latency && !setup.scenario.kind().plan.empty();
 }
 
+// Nothing, where the library or the stack decides.
+std::optional<int> asked_sms(const Spec& spec) {
+  constexpr const char* kKey = "num_sms";
+  const keys::Row& key = keys::comm().at(kKey);
+  if (!spec.has(kKey)) return std::nullopt;
+  if (as_number<double>(spec.text(kKey))) return key.integer(spec);
+  static_cast<void>(key.word(spec));
+  return std::nullopt;
+}
+
 void read_sms(const Spec& spec, Setup& setup) {
   Comm& c = setup.scenario.comm;
   const bool releases = may_release(c.mode, setup);
-  if (!holds_sms(c.mode) && !releases) {
-    c.num_sms = 0;
-    keys::comm().read(spec, "num_sms", setup.scenario);
+  const std::optional<int> asked = asked_sms(spec);
+  if (!dispatcher_of(c.mode).has_sms && !releases) {
+    c.num_sms = asked.value_or(0);
     if (c.num_sms == 0) return;
     const char* why = c.mode == CommMode::low_latency ? "it issues and receives on all SMs"
                                                       : "how many SMs it holds is not known, and none are charged";
@@ -125,9 +151,25 @@ void read_sms(const Spec& spec, Setup& setup) {
   }
   const int most = static_cast<int>(setup.machine.facts.sms) - 1;  // at least one is left to compute
   if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
-  const int usual = releases ? habits::released_sms(setup) : habits::transfer_sms(c.mode, setup);
   const int least = c.mode == CommMode::all_to_all || releases ? 0 : 1;
-  c.num_sms = spec.integer_or("num_sms", least, most, std::min(usual, most));
+  const int usual = releases ? habits::released_sms(setup) : habits::transfer_sms(c.mode, setup);
+  c.num_sms = asked ? spec.integer("num_sms", least, most) : std::min(usual, most);
+}
+
+// Of DeepEP's second version.
+void read_layouts(const Spec& spec, Setup& setup) {
+  Comm& c = setup.scenario.comm;
+  c.layout = habits::row_layout(setup);
+  for (const char* key : {"topology", "layout", "cpu_sync"}) {
+    if (!dispatcher_of(c.mode).has_layouts && spec.has(key)) {
+      throw spec.error(key, fmt::format("belongs to deepep_v2, and comm.mode is {}", word_of(c.mode)));
+    }
+    keys::comm().read(spec, key, setup.scenario);
+  }
+  const bool trains = setup.scenario.phase() == WorkloadPhase::train;
+  if (trains && c.layout == RowLayout::expanded) {
+    throw spec.error("layout", "expanded, is not modelled in training, whose stacks permute rows themselves");
+  }
 }
 
 void read_context(const Spec& spec, Setup& setup) {
@@ -156,7 +198,19 @@ void read_comm(const Spec& spec, Setup& setup) {
   read_context(spec, setup);
   keys::comm().read(spec, "neighbours", setup.scenario);
   keys::comm().read(spec, "collectives", setup.scenario);
+  read_layouts(spec, setup);
   read_sms(spec, setup);
+}
+
+void read_cpu_sync(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  const bool graph = s.launch == Launch::graph;
+  if (!dispatcher_of(s.comm.mode).has_layouts) return;
+  if (!spec.has("cpu_sync")) {
+    s.comm.cpu_sync = s.phase() != WorkloadPhase::decode && !graph;
+  } else if (s.comm.cpu_sync && graph) {
+    throw spec.error("cpu_sync", "true, needs a host that waits for counts, and launch is graph");
+  }
 }
 
 }  // namespace moeline

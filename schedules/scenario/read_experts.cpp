@@ -36,7 +36,8 @@ bool usual_is_trtllm_gen(const Setup& setup) {
 
 bool runs_fused(const Setup& setup) {
   return setup.model.n_routed_experts > 0 && setup.scenario.phase() != WorkloadPhase::train &&
-         !is_deep_ep(setup.scenario.comm.mode) && setup.scenario.comm.mode != CommMode::fused;
+         dispatcher_of(setup.scenario.comm.mode).arrival == Arrival::gathered &&
+         setup.scenario.comm.mode != CommMode::fused;
 }
 
 bool serves_shared_experts(const Setup& setup) {

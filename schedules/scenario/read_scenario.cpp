@@ -306,6 +306,7 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   s.overlap = read_overlap(spec, s);
   check_overlap(spec, s);
   read_launch(spec, setup);
+  read_cpu_sync(spec.map_or_empty("comm"), setup);
   s.shared_experts = read_shared_experts(spec, setup);
   read_ranks(spec, setup);
   read_clock(spec, setup);

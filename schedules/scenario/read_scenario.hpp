@@ -81,6 +81,8 @@ void check_pipeline(const Spec& spec, const Scenario& scenario);
 
 /// REQUIRES: `setup` has its scenario's parallelism.
 void read_comm(const Spec& spec, Setup& setup);
+/// REQUIRES: and knows how its kernels are launched.
+void read_cpu_sync(const Spec& comm, Setup& setup);
 
 // read_experts.cpp: how a rank runs its experts, and how its kernels are launched
 

@@ -1,8 +1,22 @@
 #include "schedules/scenario/scenario.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
+#include "schedules/scenario/choices.hpp"
+
 namespace moeline {
+
+std::string short_name(const Comm& comm) {
+  std::vector<std::string> parts;
+  if (dispatcher_of(comm.mode).has_layouts) {
+    parts.push_back(fmt::format("{} ({}, {} rows)", word_of(comm.mode), word_of(comm.topology), word_of(comm.layout)));
+  }
+  if (comm.num_sms > 0) parts.push_back(fmt::format("{} communication SMs", comm.num_sms));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
 
 bool is_training_step(const Scenario& scenario) { return scenario.kind().pipeline.has_value() && !scenario.slot_costs; }
 

@@ -29,13 +29,18 @@ namespace moeline {
 
 struct Comm {
   CommMode mode = CommMode::normal;
-  int num_sms = 0;                      ///< of the normal mode, or on which a combine is released
+  int num_sms = 0;                      ///< that transfers hold, or on which a combine is released
   Precision dispatch = Precision::fp8;  ///< that tokens travel in
   Precision combine = Precision::bf16;  ///< and their results
   Neighbours neighbours = Neighbours::measured;
   Collectives collectives = Collectives::nccl;
   ContextMode context = ContextMode::all_gather;
+  // Of DeepEP's second version.
+  Topology topology = Topology::hybrid;
+  RowLayout layout = RowLayout::contiguous;
+  bool cpu_sync = false;
 
+  [[nodiscard]] ElasticChoices elastic() const { return {topology, layout, cpu_sync}; }
   /// A combine starts while the GEMM before it runs, on SMs of its own.
   [[nodiscard]] bool releases() const { return mode == CommMode::low_latency && num_sms > 0; }
 };
@@ -145,6 +150,10 @@ struct Scenario {
 };
 
 /// A whole pipeline with the operators of its slots.
+/// "deepep_v2 (hybrid, expanded rows), 24 communication SMs": what of it one must know to read a prediction. May be
+/// empty.
+[[nodiscard]] std::string short_name(const Comm& comm);
+
 [[nodiscard]] bool is_training_step(const Scenario& scenario);
 
 /// Of training.

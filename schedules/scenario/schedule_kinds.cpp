@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "moe/dispatcher.hpp"
 
 namespace moeline {
 namespace {
@@ -32,30 +33,31 @@ const std::vector<ScheduleKind>& schedule_kinds() {
        .about = "no overlap, one phase after the other: the baseline of every comparison",
        .phases = {train, prefill, decode, mixed},
        .plan = "",
-       .modes = {CommMode::normal, CommMode::low_latency, CommMode::nvlink, CommMode::all_gather, CommMode::all_reduce,
-                 CommMode::none, CommMode::fused},
+       .modes = modes_that([](const Dispatcher& by) { return by.serves; }),
        .pipeline = {}},
       {.name = "prefill-two-batch",
        .about = "two micro-batches, each of which hides the other's all-to-all",
        .phases = {prefill},
        .micro_batches = 2,
        .plan = "prefill-two-batch",
-       .modes = {CommMode::normal, CommMode::nvlink, CommMode::all_gather},
+       .modes = modes_that([](const Dispatcher& by) { return by.serves && by.sends_tokens && !by.staged; }),
        .pipeline = {}},
       {.name = "decode-two-batch",
-       .about = "two micro-batches, each of which hides the other's low-latency all-to-all",
+       .about = "two micro-batches, each of which hides the other's all-to-all",
        .phases = {decode},
        .micro_batches = 2,
        .plan = "decode-two-batch",
-       .modes = {CommMode::low_latency},
+       .resident_plan = "decode-two-batch-resident",
+       .modes = {CommMode::low_latency, CommMode::deepep_v2},
        .pipeline = {}},
       {.name = "single-batch",
        .about = "one micro-batch: shared experts beside a transfer, combine beside the GEMM before it (SGLang's SBO)",
        .phases = {decode},
        .plan = "single-batch",
        .blackwell_plan = "single-batch-blackwell",
+       .resident_plan = "single-batch-resident",
        .releases = true,
-       .modes = {CommMode::low_latency},
+       .modes = {CommMode::low_latency, CommMode::deepep_v2},
        .pipeline = {}},
       {.name = "per-expert",
        .about = "one micro-batch, experts in groups: one group's tokens travel while another's compute (DeepEP's PEO)",

@@ -29,6 +29,7 @@ struct ScheduleKind {
   int micro_batches = 1;                 ///< that a step of inference is split into
   std::string plan;                      ///< the overlap plan that it follows by default; "": it overlaps nothing
   std::string blackwell_plan{};          ///< the same on GPUs that multiply FP4, where theirs is another
+  std::string resident_plan{};           ///< the same where transfers hold SMs until their end, in decode
   bool releases = false;                 ///< a low-latency combine starts while the GEMM before it runs, by default
   std::vector<CommMode> modes;           ///< how tokens may reach experts in prefill and decode; training: normal
   std::optional<PipelineKind> pipeline;  ///< of whole pipelines

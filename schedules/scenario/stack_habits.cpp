@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "curves/deep_ep_v2.hpp"
 #include "curves/form.hpp"
 #include "curves/hybrid_ep.hpp"
 #include "moe/small_kernels.hpp"
@@ -62,13 +63,40 @@ Precision dispatch_format(CommMode mode, const Setup& setup) {
   }
   const Precision experts = setup.model.expert_weights;
   if (experts == Precision::nvfp4 && may_send_fp4(mode, setup)) return experts;
-  const bool may_cast = is_deep_ep(mode) || mode == CommMode::nvlink;
+  const bool may_cast = dispatcher_of(mode).arrival != Arrival::gathered || mode == CommMode::nvlink;
   return may_cast ? multiplied_in(experts) : Precision::bf16;
+}
+
+namespace {
+
+// What the library reckons for a gate without groups, as stacks ask it to. In training it always leaves SMs to others.
+int deep_ep_v2_sms_of(const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const int experts = setup.model.n_routed_experts + s.routing.redundant_experts;
+  return deep_ep_v2_sms({.ranks = s.parallelism.ep,
+                         .gpus_per_node = static_cast<int>(setup.machine.facts.gpus_per_node),
+                         .experts = experts,
+                         .top_k = setup.model.num_experts_per_tok,
+                         .hybrid = s.comm.topology == Topology::hybrid,
+                         .overlaps = s.phase() == WorkloadPhase::train || !s.kind().plan.empty()},
+                        setup.machine.facts);
+}
+
+}  // namespace
+
+// SGLang expands rows in decode alone (its pull request 35634; 37261, which is open, in prefill as well), vLLM in
+// prefill alone (DeepEPV2PrepareAndFinalize). In training rows are permuted behind the transfer.
+RowLayout row_layout(const Setup& setup) {
+  const WorkloadPhase phase = setup.scenario.phase();
+  const Stack unexpanded = phase == WorkloadPhase::decode ? Stack::vllm : Stack::sglang;
+  const bool contiguous = phase == WorkloadPhase::train || setup.kernels().stack == unexpanded;
+  return contiguous ? RowLayout::contiguous : RowLayout::expanded;
 }
 
 // DeepSeek-V3's training; DeepEP's default. NCCL's holds its channels' where a scenario does not say more.
 int transfer_sms(CommMode mode, const Setup& setup) {
   if (mode == CommMode::all_to_all) return 0;
+  if (mode == CommMode::deepep_v2) return deep_ep_v2_sms_of(setup);
   if (mode == CommMode::hybrid_ep) return hybrid_ep_usual_sms(setup.in_one_domain());
   return setup.scenario.phase() == WorkloadPhase::train ? 20 : 24;
 }
@@ -117,9 +145,11 @@ bool runs_shared_beside(const Setup& setup) {
   return setup.kernels().of_a_stack && answers.batch_size * answers.query_len <= kMostTokens;
 }
 
-// On Blackwell SGLang's single-batch overlap runs shared experts beside another transfer.
+// A transfer that holds SMs until its end is not issued and received; it has a stream of its own. On Blackwell SGLang's
+// single-batch overlap runs shared experts beside another transfer.
 const std::string& overlap_plan(const Setup& setup) {
   const ScheduleKind& kind = setup.scenario.kind();
+  if (!dispatcher_of(setup.scenario.comm.mode).staged && !kind.resident_plan.empty()) return kind.resident_plan;
   return is_blackwell(setup) && !kind.blackwell_plan.empty() ? kind.blackwell_plan : kind.plan;
 }
 
@@ -214,7 +244,7 @@ int graph_batch(const Setup& setup, int requests) {
 // nowhere else (its pull request 25852); vLLM masks them by VLLM_MOE_SKIP_PADDING (its pull request 46428), which has
 // become its default. Of the others it is not known, and they reach no expert.
 bool routes_padding(const Setup& setup) {
-  return setup.kernels().stack == Stack::sglang && !is_deep_ep(setup.scenario.comm.mode);
+  return setup.kernels().stack == Stack::sglang && !dispatcher_of(setup.scenario.comm.mode).of_deep_ep;
 }
 
 // DeepSeek-V3 computes norms, MLA's up-projections and SwiGLU again; Megatron nothing unless told to.

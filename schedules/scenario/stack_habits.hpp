@@ -21,6 +21,8 @@ namespace moeline::habits {
 [[nodiscard]] bool may_send_fp4(CommMode mode, const Setup& setup);
 /// SMs that an all-to-all holds.
 [[nodiscard]] int transfer_sms(CommMode mode, const Setup& setup);
+/// As what DeepEP's second version hands tokens over.
+[[nodiscard]] RowLayout row_layout(const Setup& setup);
 /// SMs on which a combine runs while the GEMM before it does; 0: it waits for that GEMM.
 [[nodiscard]] int released_sms(const Setup& setup);
 /// How keys reach the ranks that share a prompt or a sequence.

@@ -162,6 +162,7 @@ LayerWork Setup::layer_work(bool forward, int layer, int rank, int micro_batch, 
   work.ep = scenario.parallelism.ep;
   work.moe_tp = scenario.parallelism.moe_tp;
   work.mode = scenario.comm.mode;
+  work.elastic = scenario.comm.elastic();
   work.context = scenario.comm.context;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
   work.content = model.layer(model.first_main_layer() + layer % model.main_layers());
@@ -226,6 +227,7 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
   }
   work.has_fp4 = machine.facts.fp4_tflops > 0;
   work.mode = scenario.comm.mode;
+  work.elastic = scenario.comm.elastic();
   work.dispatch = scenario.comm.dispatch;
   work.backend = scenario.moe_backend;
   work.kernels = habits::small_kernels(*this);

@@ -127,7 +127,7 @@ TEST_CASE("a value of the wrong type is refused") {
       {"workload.seq_len", ".nan", "must be a whole number"},
       {"workload.seq_len", ".inf", "must be a whole number"},
       {"workload.global_batch_size", "many", "must be a whole number"},
-      {"comm.num_sms", "half", "must be a whole number, not 'half'"},
+      {"comm.num_sms", "half", "has an unknown value 'half'; there is: auto"},
       {"routing.distribution", "[given]", "must be a single value"},
       {"routing.rows.forward", "31104", "must be a list of whole numbers, not '31104'"},
       {"routing.rows.forward", "[31104, x]", "must list whole numbers"},

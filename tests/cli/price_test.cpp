@@ -162,7 +162,7 @@ TEST_CASE("one bad op refuses all, and a bad machine or set as well") {
   check_refused({"price", "h80", "gemm"}, "unknown hardware 'h80'", "did you mean 'h800'?");
   check_refused({"price", "none.yaml", "gemm"}, "unknown hardware 'none.yaml'", "no such file");
   check_refused(price({"gemm"}, {"--kernels", "closed"}), "unknown kernel set of h800", "there is: ");
-  check_refused(price({"gemm"}, {"--set", "nic=1"}), "--set: unknown key 'hardware.nic'", "there is: sms,");
+  check_refused(price({"gemm"}, {"--set", "cores=1"}), "--set: unknown key 'hardware.cores'", "there is: sms,");
   check_refused(price({"gemm"}, {"--set", "hardware.sms=0"}), "--set: hardware.sms", "must be from 1 to 4096");
   check_refused(price({"gemm:sms=100"}, {"--set", "sms=64"}), "gemm:sms=100", "sms must be from 1 to 64, not 100");
   check_refused(price({"dispatch"}, {"--set", "gpus_per_node=7"}), "dispatch:", "ep must fill whole nodes of 7 GPUs");
@@ -180,7 +180,7 @@ TEST_CASE("the largest ops have finite prices") {
       "mla_decode:batch" + most + "kv_len" + most + "heads=16777216",
       "memory:bytes=1e15",
       "dispatch:tokens" + most + "hidden=16777216",
-      "dispatch:redundant_experts=65536,ep=65792"};
+      "dispatch:mode=low_latency,redundant_experts=65536,ep=65792"};
   const Outcome outcome = run_moeline(price(ops, {"--format", "json"}));
   REQUIRE(outcome.exit_code == 0);
   rapidjson::Document result;

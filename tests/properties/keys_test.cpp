@@ -42,7 +42,7 @@ void ask_all(const ScenarioKeys& keys, const Run& run, Effects& effects) {
   if (run.has_given_slots()) return;
   for (const MachineFact& fact : list_facts(run.setup.machine.facts)) {
     const std::string key = "hardware." + fact.key;
-    ask(keys, run, key, other_values(fmt::format("{}", fact.value)), effects[key]);
+    ask(keys, run, key, fact.key == "nic" ? std::vector<std::string>{"efa"} : other_values(fact.text), effects[key]);
   }
 }
 
@@ -57,7 +57,8 @@ std::string table_of(const Effects& effects) {
 }
 
 // Half of the networks are described, so that their facts can matter; one step copies to the host and back, one sends
-// messages from rail to rail, and of one pipeline that overlaps two passes the slots are given.
+// messages from rail to rail, one by DeepEP's second version, and of one pipeline that overlaps two passes the slots
+// are given.
 std::vector<ScenarioKeys> scenarios() {
   const std::uint64_t count = from_environment("MOELINE_SCENARIOS", kSanitized ? 4 : 30);
   ScenarioDraw draw(from_environment("MOELINE_SEED", 1));
@@ -94,6 +95,14 @@ std::vector<ScenarioKeys> scenarios() {
                                     {"workload.phase", "decode"},
                                     {"workload.batch_size", "64"},
                                     {"workload.kv_len", "4096"}},
+                                   {{"model", "deepseek-v3"},
+                                    {"hardware", "h100"},
+                                    {"schedule", "sequential"},
+                                    {"parallelism.ep", "16"},
+                                    {"comm.mode", "deepep_v2"},
+                                    {"workload.phase", "prefill"},
+                                    {"workload.tokens", "2048"},
+                                    {"workload.prompt_len", "2048"}},
                                    {{"schedule", "dualpipe"},
                                     {"parallelism.pp", "4"},
                                     {"workload.phase", "train"},

@@ -79,7 +79,8 @@ inline const std::string kServe =
     "serve,"
     " rate: [10, 20], rate_s: 60, burstiness: 1, requests: 100, input_len: 2000, output_len: [100, 300],"
     " input_len_spread: 10, prefixes: {count: 10, len: 100, zipf: 1}, tokens: 8192, batch_size: 64,"
-    " overlap_scheduler: true, host: {step_us: 100, request_us: 1}, query_len: 2, draft_layers: 1, mtp_acceptance: 0.8, graph_batch: 64, replicas: 2,"
+    " overlap_scheduler: true, host: {step_us: 100, request_us: 1}, query_len: 2, draft_layers: 1, mtp_acceptance: "
+    "0.8, graph_batch: 64, replicas: 2,"
     " router: least_loaded, prefill: {replicas: 2, set: [layers=2]},"
     " outages: [{replica: 0, of_prefill: false, at_s: 1, for_s: 1, drains: true}],"
     " scaling: {least: 1, on_above: 80, off_below: 60, start_s: 1},"
@@ -154,8 +155,8 @@ inline const std::string kServed =
 inline std::string profile(const std::string& family) {
   std::string facts, fitted_on, constants;
   for (const FactField& field : fact_fields()) {
-    facts += fmt::format("{}: {{value: {}, source: a}}, ", field.key, field.low);
-    fitted_on += fmt::format("{}: {}, ", field.key, field.low);
+    facts += fmt::format("{}: {{value: {}, source: a}}, ", field.key, field.text(field.low));
+    fitted_on += fmt::format("{}: {}, ", field.key, field.text(field.low));
   }
   for (const ConstantRow& row : kConstantTable) constants += fmt::format("{}: 1, ", row.name);
   return fmt::format(

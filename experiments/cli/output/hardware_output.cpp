@@ -17,7 +17,7 @@ std::string fact_table(const HardwareProfile& profile) {
   TextTable table("lrll");
   table.row({"fact", "value", "unit", "source"});
   for (const MachineFact& fact : list_facts(profile.facts)) {
-    table.row({fact.key, fmt::format("{}", fact.value), fact.unit, profile.sources.at(fact.key)});
+    table.row({fact.key, fact.text, fact.unit, profile.sources.at(fact.key)});
   }
   return table.text();
 }
@@ -199,6 +199,7 @@ Fields<HardwareProfile> machine_facts() {
   const auto of_fact = Fields<ListedFact>()
                            .add(
                                "value", "value", [](auto& f) { return f.fact.value; }, exact_as())
+                           .add("text", "the value, or the word whose place it is", [](auto& f) { return f.fact.text; })
                            .add("unit", "unit; empty: a number", [](auto& f) { return f.fact.unit; })
                            .add("source", "who says so", &ListedFact::source);
   Fields<HardwareProfile> fields;

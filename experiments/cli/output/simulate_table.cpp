@@ -200,11 +200,11 @@ std::string dated(const KernelSet& set) {
 }
 
 std::string layers_head(const Scenario& s, const KernelSet& kernels) {
-  const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
+  const std::string sends = short_name(s.comm).empty() ? "" : ", " + short_name(s.comm);
   const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} layers", s.layers);
   const std::string stages = is_staged(s) ? fmt::format(", PP{}", s.parallelism.pp) : "";
   return fmt::format("{}: {} on {} {} ({}), {}, {}, {}{}\n\n", s.schedule, s.model, s.parallelism.world(), s.hardware,
-                     dated(kernels), short_name(s.parallelism) + stages, work_of(s), layers, sms);
+                     dated(kernels), short_name(s.parallelism) + stages, work_of(s), layers, sends);
 }
 
 // Families whose measurements are those of another kernel set.

@@ -101,10 +101,10 @@ std::string step_head(const Run& run) {
   const std::string context = p.cp > 1 ? fmt::format("CP{}, ", p.cp) : "";
   const std::string shared = p.moe_tp > 1 ? fmt::format(" x MoE-TP{}", p.moe_tp) : "";
   const std::string gpus = p.attention_ranks() > 1 ? fmt::format("{} GPUs", p.attention_ranks()) : "GPU";
-  const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
+  const std::string sends = short_name(s.comm).empty() ? "" : ", " + short_name(s.comm);
   return fmt::format("{}: {} on {} {} ({}), {}{}PP{}{}, EP{}{}, {} micro-batches of {:.0f} tokens per {}, {}{}\n\n",
                      s.schedule, s.model, p.world(), s.hardware, s.kernels, tensor, context, p.pp, chunks, p.ep, shared,
-                     micro_batches(s), as_train(s.workload).micro_batch_size * mean_seq_len(s), gpus, layers, sms);
+                     micro_batches(s), as_train(s.workload).micro_batch_size * mean_seq_len(s), gpus, layers, sends);
 }
 
 // "embedding, 3 dense, 1 moe | 1 moe, head", the rank's stages.

@@ -1,0 +1,134 @@
+// Prefill, decode, DualPipe's chunk and Megatron's step by DeepEP's second version, beside its first.
+#include <doctest/doctest.h>
+
+#include "experiments/run/run_metrics.hpp"
+#include "tests/support/inference.hpp"
+#include "tests/support/inference_scenarios.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/refusal.hpp"
+#include "tests/support/step.hpp"
+
+TEST_SUITE("schedules/deep_ep_v2") {
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+using Assignments = std::vector<std::string>;
+
+Assignments with(Assignments assignments, const Assignments& more) {
+  assignments.insert(assignments.end(), more.begin(), more.end());
+  return assignments;
+}
+
+Run run_text(const std::string& text, const Assignments& more = {}) {
+  return run_scenario(read_setup(Spec::parse("scenario.yaml", text), more));
+}
+
+// Four layers of DeepSeek-V3, sixteen GPUs of two nodes each.
+Run prefill(const Assignments& more = {}) {
+  return run_text(kPrefill, with({"parallelism={ep: 16}", "comm={mode: deepep_v2}", "workload.tokens=8192"}, more));
+}
+Run decode(const Assignments& more = {}) {
+  return run_text(kDecode, with({"parallelism={ep: 16}", "comm={mode: deepep_v2}", "launch=graph"}, more));
+}
+
+std::filesystem::path chunk_scenario() {
+  return source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml");
+}
+
+Run chunk(const Assignments& more = {}) { return run_scenario(load_setup(chunk_scenario(), more)); }
+
+std::size_t count(const Run& run, const std::string& kernel) { return tasks_of(run, kernel).size(); }
+
+void check_refused(const Assignments& more, const std::string& says) {
+  check_refused_with(says, [&] { (void)read_setup(Spec::parse("scenario.yaml", kPrefill), more); });
+}
+
+}  // namespace
+
+TEST_CASE(
+    "dispatch, its copy, combine and its sums are kernels of their own: transfers on SMs of their own, epilogues on "
+    "all") {
+  const Run run = prefill({"schedule=sequential", "comm.num_sms=12"});
+  const TaskGraph& graph = run.program.graph;
+  for (const char* transfer : {"hybrid_dispatch", "hybrid_combine"}) {
+    REQUIRE(count(run, transfer) == 4);
+    const Task& task = graph.task(tasks_of(run, transfer).front());
+    CHECK(task.sms == 12);
+    CHECK(task.hold == Hold::resident);
+    CHECK(carried(run, {tasks_of(run, transfer).front()}, "NIC out") > 0);
+  }
+  for (const char* epilogue : {"dispatch_copy_epilogue", "combine_reduce_epilogue"}) {
+    REQUIRE(count(run, epilogue) == 4);
+    CHECK(graph.task(tasks_of(run, epilogue).front()).sms == run.setup.machine.facts.sms);
+  }
+}
+
+TEST_CASE("expanded rows need no permutation, contiguous ones are permuted before and summed up behind the GEMMs") {
+  for (const char* kernel : {"expand tokens to rows", "weigh and reduce rows"}) {
+    CHECK(count(prefill({"schedule=sequential", "comm.layout=contiguous"}), kernel) == 4);
+    CHECK(count(prefill({"schedule=sequential", "comm.layout=expanded"}), kernel) == 0);
+  }
+}
+
+TEST_CASE("in decode rows are packed into the slabs that a masked GEMM takes") {
+  CHECK(count(decode({"schedule=sequential"}), "slab") > 0);
+  CHECK(count(decode({"schedule=sequential", "comm={mode: low_latency}"}), "slab") == 0);
+}
+
+TEST_CASE("a library that is told how many SMs takes them, and left to itself as many as its formula says") {
+  CHECK(prefill({"comm.num_sms=auto"}).setup.scenario.comm.num_sms == 8);
+  CHECK(prefill({"comm.num_sms=20"}).setup.scenario.comm.num_sms == 20);
+  CHECK(prefill({"parallelism={ep: 64}"}).setup.scenario.comm.num_sms == 4);
+}
+
+TEST_CASE(
+    "in decode the second version has no transfer without SMs: of two micro-batches each takes SMs from the other") {
+  const Run run = decode({"schedule=decode-two-batch"});
+  REQUIRE(count(run, "hybrid_dispatch") > 0);
+  for (const TaskId id : tasks_of(run, "hybrid_dispatch")) CHECK(run.program.graph.task(id).sms > 0);
+}
+
+TEST_CASE("a host that waits for counts launches later, and its buffers need not hold the worst case") {
+  const Run waits = prefill({"schedule=sequential", "comm.cpu_sync=true", "launch=stream"});
+  const Run does_not = prefill({"schedule=sequential", "comm.cpu_sync=false", "launch=stream"});
+  CHECK(waits.timeline.makespan > does_not.timeline.makespan);
+  CHECK(waits.inference()->memory.activations < does_not.inference()->memory.activations);
+}
+
+TEST_CASE("what it belongs to is said: keys of the second version, hosts that wait, ends of the first") {
+  check_refused({"comm.layout=expanded"}, "belongs to deepep_v2, and comm.mode is normal");
+  check_refused({"comm={mode: deepep_v2, cpu_sync: true}", "launch=graph"}, "needs a host that waits for counts");
+  check_refused({"parallelism={ep: 256}"}, "ends at 160 ranks, and there are 256; there is: deepep_v2");
+  check_refused({"parallelism={ep: 256}", "comm={mode: deepep_v2, layout: sorted}"}, "there is: contiguous, expanded");
+}
+
+TEST_CASE("256 ranks, and more nodes than the first version's tables have, run by the second") {
+  CHECK(prefill({"parallelism={ep: 256}"}).metrics.span > Time{});
+}
+
+TEST_CASE("DualPipe's chunk: fewer SMs for transfers are more for the products beside them") {
+  const Run first = chunk(), second = chunk({"comm={mode: deepep_v2}"});
+  CHECK(second.setup.scenario.comm.num_sms < first.setup.scenario.comm.num_sms);
+  const auto products_us = [](const Run& run) { return solo_us(run, tasks_of(run, "fprop")); };
+  CHECK(products_us(second) < products_us(first));
+}
+
+TEST_CASE("every schedule of whole steps trains by it, DeepSeek's and Megatron's") {
+  for (const char* schedule : {"1f1b", "zb1p", "dualpipe", "dualpipev"}) {
+    const Run run = run_small(schedule, {"comm={mode: deepep_v2}"});
+    CHECK(run.metrics.span > Time{});
+    CHECK(count(run, "combine_reduce_epilogue") > 0);
+  }
+  const std::string megatron =
+      "{schema: 1, model: qwen3-30b-a3b, hardware: h100, schedule: 1f1b, parallelism: {pp: 2, ep: 16, dp: 16}, layers: "
+      "4,"
+      " workload: {phase: train, seq_len: 4096, global_batch_size: 64}, training: {operators: megatron},"
+      " comm: {mode: deepep_v2}}";
+  CHECK(count(run_text(megatron), "dispatch_copy_epilogue") > 0);
+  CHECK(count(run_text(megatron, {"overlap=combined"}), "dispatch_copy_epilogue") > 0);
+}
+
+}  // TEST_SUITE("schedules/deep_ep_v2")
