@@ -32,7 +32,7 @@ for study in "$@"; do
   rm "$scratch/table.sqlite"
 done
 if [ "$named" -eq 0 ]; then
-  for folder in sparse_or_full_attention state_or_cache; do
+  for folder in sparse_or_full_attention state_or_cache first_or_second_deepep; do
     python3 "$(dirname "$0")/../experiments/studies/$folder/findings.py" "$moeline" >"$scratch/expected.txt"
     cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/studies/$folder/"
   done

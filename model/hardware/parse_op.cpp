@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/names.hpp"
 #include "hardware/op_kinds.hpp"
+#include "moe/attention_kernels.hpp"
 #include "moe/fused_experts.hpp"
 #include "moe/small_kernels.hpp"
 

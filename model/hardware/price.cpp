@@ -10,6 +10,7 @@
 #include "curves/topology.hpp"
 #include "hardware/price_basis.hpp"
 #include "hardware/price_transfer.hpp"
+#include "moe/all_to_all.hpp"
 #include "moe/attention_kernels.hpp"
 #include "moe/fused_experts.hpp"
 #include "moe/kernels.hpp"

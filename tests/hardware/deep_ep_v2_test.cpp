@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "architecture/architecture.hpp"
 #include "hardware/parse_op.hpp"
 #include "hardware/price.hpp"
 #include "hardware/profile.hpp"
