@@ -10,6 +10,7 @@
 #include "hardware/parse_op.hpp"
 #include "hardware/price.hpp"
 #include "hardware/profile.hpp"
+#include "routing/routing.hpp"
 
 TEST_SUITE("hardware/deep_ep_v2") {
 
