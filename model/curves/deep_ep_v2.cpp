@@ -48,7 +48,8 @@ double deep_ep_v2_epilogue_us(const Operator& op, int sms, const MachineFacts& m
   const bool sums = written < read;
   const double share = sums ? c.reduce_share : written > read ? c.expand_share : c.copy_share;
   const double us = bytes_at_peak_us(read + written, machine.hbm_GBps * share) * machine.sms / sms;
-  return (sums ? c.reduce_start_us : c.copy_start_us) + us;
+  if (!sums) return c.copy_start_us + us;
+  return c.reduce_start_us + std::max(us, read / op.traffic.tokens / 1e6 * c.token_us_per_MB);
 }
 
 bool measured_deep_ep_v2(const MachineFacts& machine) { return machine.nic() != Nic::roce; }

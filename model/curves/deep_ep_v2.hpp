@@ -16,10 +16,11 @@ struct DeepEpV2Constants {
   double nvlink4_share = 0.5795, nvlink5_share = 0.7281;  ///< of the links' peak: Hopper's, Blackwell's
   double infiniband_share = 0.917, efa_share = 0.8072;    ///< of the NICs'
   // Epilogues: us before anything moves, and shares of HBM's peak.
-  double copy_start_us = 7.236, reduce_start_us = 3.26;
+  double copy_start_us = 7.236, reduce_start_us = 0.881;
   double copy_share = 0.7049;    ///< of tokens that stay as they came
   double expand_share = 0.5961;  ///< of those that become several rows
-  double reduce_share = 0.7892;
+  double reduce_share = 0.7695;
+  double token_us_per_MB = 134;  ///< of what one warp sums up for a token, which no SM more makes faster
   /// Messages that follow each other between nodes over InfiniBand, each of the NIC's latency. Assumed: out, forwarded,
   /// acknowledged. Nobody has published times of few tokens there.
   double hops = 3;

@@ -105,8 +105,10 @@ Operator copy_epilogue(const AllToAllWork& work) {
 
 Operator reduce_epilogue(const AllToAllWork& work) {
   const double partial_sums = goes_by_nodes(work) ? nodes_per_token(work) : ranks_per_token(work);
-  return epilogue("combine_reduce_epilogue", work.tokens * partial_sums, work.tokens,
-                  payload_bytes(work, Precision::bf16));
+  Operator op = epilogue("combine_reduce_epilogue", work.tokens * partial_sums, work.tokens,
+                         payload_bytes(work, Precision::bf16));
+  op.traffic.tokens = work.tokens;  // each a warp's work
+  return op;
 }
 
 std::vector<Operator> out(const char* module, Family family, const AllToAllWork& work) {

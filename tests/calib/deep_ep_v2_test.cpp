@@ -73,7 +73,8 @@ TEST_CASE("no constant moved by a hundredth comes closer to the rows that it was
         &DeepEpV2Constants::read_us_per_MB, &DeepEpV2Constants::sum_us_per_MB, &DeepEpV2Constants::write_us_per_MB,
         &DeepEpV2Constants::nvlink4_share, &DeepEpV2Constants::nvlink5_share, &DeepEpV2Constants::infiniband_share,
         &DeepEpV2Constants::efa_share, &DeepEpV2Constants::copy_start_us, &DeepEpV2Constants::reduce_start_us,
-        &DeepEpV2Constants::copy_share, &DeepEpV2Constants::expand_share, &DeepEpV2Constants::reduce_share}) {
+        &DeepEpV2Constants::copy_share, &DeepEpV2Constants::expand_share, &DeepEpV2Constants::reduce_share,
+        &DeepEpV2Constants::token_us_per_MB}) {
     for (const double factor : {0.99, 1.01}) {
       DeepEpV2Constants other;
       other.*constant *= factor;
