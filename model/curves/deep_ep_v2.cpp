@@ -30,17 +30,20 @@ const char* DeepEpV2Times::bound() const {
   return most == nic ? "NIC" : most == nvlink ? "NVLink" : "SMs";
 }
 
+double deep_ep_v2_nic_share(const MachineFacts& machine, const DeepEpV2Constants& c) {
+  return machine.nic() == Nic::efa ? c.efa_share : c.infiniband_share;
+}
+
 DeepEpV2Times deep_ep_v2_times(const Operator& op, int sms, const MachineFacts& machine, const DeepEpV2Constants& c) {
   const Traffic& traffic = op.traffic;
   const double nvlink_share = is_blackwell(machine) ? c.nvlink5_share : c.nvlink4_share;
-  const double nic_share = machine.nic() == Nic::efa ? c.efa_share : c.infiniband_share;
   return {.start = start_us(op, machine, c),
           .copies = (traffic.read_bytes * c.read_us_per_MB + traffic.summed_bytes * c.sum_us_per_MB +
                      traffic.copied_bytes * c.write_us_per_MB) /
                     1e6 / sms,
           .nvlink = bytes_at_peak_us(traffic.nvlink_bytes, machine.nominal_nvlink_GBps() * machine.slowest_nvlink) /
                     nvlink_share,
-          .nic = bytes_at_peak_us(traffic.wire_bytes, nic_rate_GBps(machine)) / nic_share};
+          .nic = bytes_at_peak_us(traffic.wire_bytes, nic_rate_GBps(machine)) / deep_ep_v2_nic_share(machine, c)};
 }
 
 double deep_ep_v2_epilogue_us(const Operator& op, int sms, const MachineFacts& machine, const DeepEpV2Constants& c) {

@@ -39,6 +39,9 @@ struct DeepEpV2Times {
 [[nodiscard]] DeepEpV2Times deep_ep_v2_times(const Operator& op, int sms, const MachineFacts& machine,
                                              const DeepEpV2Constants& constants = {});
 
+/// Of the NICs' peak, what its transfers reach.
+[[nodiscard]] double deep_ep_v2_nic_share(const MachineFacts& machine, const DeepEpV2Constants& constants = {});
+
 /// us of an epilogue on so many SMs.
 [[nodiscard]] double deep_ep_v2_epilogue_us(const Operator& op, int sms, const MachineFacts& machine,
                                             const DeepEpV2Constants& constants = {});

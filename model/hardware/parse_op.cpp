@@ -232,6 +232,7 @@ std::optional<OpWriter> written(const Operator& op) {
     case FamilyKind::memory_bound:
       return OpWriter("memory").add("kind", name_of(op.family)).add("bytes", op.bytes);
     case FamilyKind::collective:
+      if (op.without_sms) return std::nullopt;
       return collective(op);
     case FamilyKind::attention:
       break;

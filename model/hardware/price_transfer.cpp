@@ -220,6 +220,17 @@ void price_by_deep_ep_v2(const Operator& op, const PriceConditions& conditions, 
   set_links(op, machine, kernels, price);
 }
 
+// At the links' rates, of NICs at the share that DeepEP's second version reaches.
+void price_without_sms(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  const double nic_us = bytes_at_peak_us(op.traffic.wire_bytes, nic_rate_GBps(machine)) / deep_ep_v2_nic_share(machine);
+  price.solo_us = std::max(nic_us, links_us(op, machine)) + farthest_latency_us(op.traffic.ranks, machine);
+  price.bound_by = nic_us > 0 ? "NIC" : "NVLink";
+  price.sms = 0;
+  price.hold = Hold::nothing;
+  doubt_price("by NICs and copy engines without SMs, which nobody has timed", price);
+  set_links(op, machine, kernels, price);
+}
+
 }  // namespace
 
 std::vector<std::string> transfer_families(const Operator& op) {
@@ -259,6 +270,7 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
 
 void price_collective(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                       const KernelSet& kernels, Price& price) {
+  if (op.without_sms) return price_without_sms(op, machine, kernels, price);
   price.sms = held_sms(op, conditions, machine);
   price.hold = price.sms > 0 ? Hold::resident : Hold::nothing;
   if (is_hybrid_ep(op)) {

@@ -79,4 +79,11 @@ Operator all_to_all(double bytes, const Replicas& replicas) {
   return op;
 }
 
+Operator without_sms(Operator transfer) {
+  transfer.name = transfer.family == Family::send ? "deep_ep::elastic::pp_send" : "Memcpy PtoP (Device -> Device)";
+  transfer.measured_as.clear();
+  transfer.without_sms = true;
+  return transfer;
+}
+
 }  // namespace moeline

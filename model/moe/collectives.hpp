@@ -37,4 +37,7 @@ struct Replicas {
 /// Each has `bytes`, 1/ranks of them for each rank, itself included.
 [[nodiscard]] Operator all_to_all(double bytes, const Replicas& replicas);
 
+/// A message or a gather as DeepEP's second version has it: by NICs and copy engines, without SMs (its README).
+[[nodiscard]] Operator without_sms(Operator transfer);
+
 }  // namespace moeline

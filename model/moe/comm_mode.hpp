@@ -41,6 +41,13 @@ struct ElasticChoices {
 enum class ContextMode {
   all_gather,  ///< those of all tokens before attention begins (as vLLM and SGLang prefill)
   ring,  ///< block by block from neighbour to neighbour, beside the attention to the block before (arXiv 2310.01889)
+  copy_engines,  ///< gathered as well, without SMs, by DeepEP's second version
+};
+
+/// By what activations and gradients go from one stage of a pipeline to the next.
+enum class StageSends {
+  nccl,  ///< kernels of NCCL, on SMs of its channels
+  rdma,  ///< the NIC alone, without SMs, by DeepEP's second version
 };
 
 }  // namespace moeline

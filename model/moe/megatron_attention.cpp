@@ -19,7 +19,7 @@ using namespace module_names;
 Replicas context_group(const LayerWork& work) { return spaced(work.cp, work.tp, work.gpus_per_node); }
 
 bool in_ring(const LayerWork& work) { return work.cp > 1 && work.context == ContextMode::ring; }
-bool gathers(const LayerWork& work) { return work.cp > 1 && work.context == ContextMode::all_gather; }
+bool gathers(const LayerWork& work) { return work.cp > 1 && work.context != ContextMode::ring; }
 
 // Keys and values of the rank's tokens, or their gradients.
 double keys_and_values(const AttentionTensors& d) {
@@ -90,7 +90,9 @@ void ring_backward(Kernels& list, const AttentionTensors& d) {
 
 void gather_keys(Kernels& list, const AttentionTensors& d) {
   const double numbers = keys_and_values(d) * d.work.cp;
-  list.add(kKeyTransfer, {all_gather(numbers * kBf16, context_group(d.work)),
+  const Operator gather = all_gather(numbers * kBf16, context_group(d.work));
+  const bool by_engines = d.work.context == ContextMode::copy_engines;
+  list.add(kKeyTransfer, {by_engines ? without_sms(gather) : gather,
                           elementwise("keys and values in the order of tokens", numbers, 2)});
 }
 

@@ -139,6 +139,7 @@ struct Operator {
   bool reads_counts = false;             ///< the host reads what each rank will get before it launches the kernel
   std::optional<Precision> precision{};  ///< that its tensor cores multiply; else its family's
   std::string measured_as{};  ///< family of a serving stack's tables that it belongs to, "linear_fp8"; "": none
+  bool without_sms = false;   ///< a transfer by NICs and copy engines alone
   bool hot = false;           ///< timed again and again on the same operands, some of which L2 then holds
   AttentionShape attention;
   ExpertShape experts;

@@ -64,14 +64,15 @@ Operator scatter_tokens(const InferenceWork& work) {
 
 Operator gather_tokens(const InferenceWork& work) { return all_gather(attention_bytes(work), attention_group(work)); }
 
-bool gathers_keys(const InferenceWork& work) { return work.cp > 1 && work.context == ContextMode::all_gather; }
+bool gathers_keys(const InferenceWork& work) { return work.cp > 1 && work.context != ContextMode::ring; }
 
 Operator gather_keys(const InferenceWork& work, const LayerAttention& attention) {
   const Architecture& m = work.model;
   const double width = attention.kind == AttentionKind::mla
                            ? m.kv_lora_rank + m.qk_rope_head_dim
                            : 1.0 * attention.kv_heads * (attention.qk_dim + attention.v_dim);
-  return all_gather(work.prefill.tokens() * work.cp * width * kBf16, context_group(work));
+  const Operator gather = all_gather(work.prefill.tokens() * work.cp * width * kBf16, context_group(work));
+  return work.context == ContextMode::copy_engines ? without_sms(gather) : gather;
 }
 
 Operator pass_keys_on(const InferenceWork& work, const LayerAttention& attention, double keys) {

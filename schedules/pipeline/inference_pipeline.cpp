@@ -127,7 +127,7 @@ class PipelineWriter {
   const Message& prepared(const char* suffix, const char* module, double bytes) {
     const auto known = messages_.find({suffix, bytes});
     if (known != messages_.end()) return known->second;
-    const Message message = prepare_message(program_, suffix, module, moeline::send(bytes, next_stage(setup_)));
+    const Message message = prepare_message(program_, suffix, module, stage_send(setup_, bytes));
     return messages_.emplace(std::pair<std::string, double>(suffix, bytes), message).first->second;
   }
 

@@ -11,7 +11,7 @@ namespace {
 Operator message(const Setup& setup, int seq_len) {
   const Scenario& s = setup.scenario;
   const double tokens = 1.0 * as_train(s.workload).micro_batch_size * seq_len;
-  return send(tokens / s.parallelism.attention_ranks() * setup.model.hidden_size * kernels::kBf16, next_stage(setup));
+  return stage_send(setup, tokens / s.parallelism.attention_ranks() * setup.model.hidden_size * kernels::kBf16);
 }
 
 // After the last rank comes the first, which interleaved chunks use.
@@ -46,6 +46,11 @@ PreparedPhase& prepare_part(ProgramDraft& program, const std::string& name, cons
 }
 
 }  // namespace
+
+Operator stage_send(const Setup& setup, double bytes) {
+  const Operator message = send(bytes, next_stage(setup));
+  return setup.scenario.comm.stage_sends == StageSends::rdma ? without_sms(message) : message;
+}
 
 Message prepare_message(ProgramDraft& program, const char* suffix, const char* module, const Operator& op) {
   return {prepare_part(program, std::string("send") + suffix, module, op, true),

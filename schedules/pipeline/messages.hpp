@@ -15,7 +15,10 @@ struct Message {
   PreparedPhase& receive;
 };
 
-/// Phases "send" and "receive" with this suffix. `op`: moe/collectives.hpp's send.
+/// Of a rank's part in what its stage hands to another, by what `comm.stage_sends` says.
+[[nodiscard]] Operator stage_send(const Setup& setup, double bytes);
+
+/// Phases "send" and "receive" with this suffix. `op`: as stage_send gives it.
 [[nodiscard]] Message prepare_message(ProgramDraft& program, const char* suffix, const char* module,
                                       const Operator& op);
 

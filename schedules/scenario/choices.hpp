@@ -86,7 +86,9 @@ inline constexpr std::array kWords<PiecesBy> = {"token", "expert"};
 template <>
 inline constexpr std::array kWords<AttentionCut> = {"before_core", "behind_core"};
 template <>
-inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring"};
+inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring", "copy_engines"};
+template <>
+inline constexpr std::array kWords<StageSends> = {"nccl", "rdma"};
 template <>
 inline constexpr std::array kWords<Stack> = {"none", "sglang", "trtllm", "vllm"};
 template <>

@@ -123,9 +123,12 @@ const Table<Scenario>& comm() {
          "between nodes: nccl, by its own cost model; ideal, at the links' peaks, for comparison"),
       of(&Comm::context, "context", words(words_of<ContextMode>()),
          "with cp above 1: how keys reach the ranks that share a prompt or a sequence; by default all_gather, in "
-         "training without windows ring")
+         "training without windows ring; copy_engines gather without SMs, of deepep_v2 inside an NVLink domain")
           .depends()
           .when([](const Scenario& s) { return s.parallelism.cp > 1; }),
+      of(&Comm::stage_sends, "stage_sends", words(words_of<StageSends>()),
+         "with pp above 1: what sends from stage to stage; nccl, on SMs of its channels; rdma, of deepep_v2, without")
+          .when([](const Scenario& s) { return s.parallelism.pp > 1 && dispatcher_of(s.comm.mode).has_layouts; }),
   };
   return kKeys;
 }

@@ -188,6 +188,24 @@ void read_context(const Spec& spec, Setup& setup) {
   }
 }
 
+// What DeepEP's second version moves beside tokens.
+void read_without_sms(const Spec& spec, Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const Parallelism& p = s.parallelism;
+  keys::comm().read(spec, "stage_sends", setup.scenario);
+  const bool has = dispatcher_of(s.comm.mode).has_layouts;
+  if (s.comm.stage_sends == StageSends::rdma) {
+    if (!has) throw spec.error("stage_sends", "rdma, belongs to deepep_v2, and comm.mode is " + word_of(s.comm.mode));
+    if (p.pp == 1) throw spec.error("stage_sends", "belongs to stages, and parallelism.pp is 1");
+  }
+  if (s.comm.context != ContextMode::copy_engines) return;
+  if (!has) throw spec.error("context", "copy_engines, belongs to deepep_v2, and comm.mode is " + word_of(s.comm.mode));
+  if (p.attention_ranks() > setup.machine.facts.gpus_per_node) {
+    throw spec.error("context", fmt::format("copy_engines, stays in an NVLink domain: {} ranks share a sequence",
+                                            p.attention_ranks()));
+  }
+}
+
 }  // namespace
 
 void read_comm(const Spec& spec, Setup& setup) {
@@ -199,6 +217,7 @@ void read_comm(const Spec& spec, Setup& setup) {
   keys::comm().read(spec, "neighbours", setup.scenario);
   keys::comm().read(spec, "collectives", setup.scenario);
   read_layouts(spec, setup);
+  read_without_sms(spec, setup);
   read_sms(spec, setup);
 }
 

@@ -36,6 +36,7 @@ struct Comm {
   Collectives collectives = Collectives::nccl;
   ContextMode context = ContextMode::all_gather;
   // Of DeepEP's second version.
+  StageSends stage_sends = StageSends::nccl;
   Topology topology = Topology::hybrid;
   RowLayout layout = RowLayout::contiguous;
   bool cpu_sync = false;

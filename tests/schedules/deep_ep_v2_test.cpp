@@ -131,4 +131,44 @@ TEST_CASE("every schedule of whole steps trains by it, DeepSeek's and Megatron's
   CHECK(count(run_text(megatron, {"overlap=combined"}), "dispatch_copy_epilogue") > 0);
 }
 
+TEST_CASE("between stages it sends without SMs, at the share of the NIC that its transfers reach") {
+  const std::string megatron =
+      "{schema: 1, model: qwen3-30b-a3b, hardware: h100, schedule: 1f1b, parallelism: {pp: 2, ep: 16, dp: 16}, layers: "
+      "4,"
+      " workload: {phase: train, seq_len: 4096, global_batch_size: 64}, training: {operators: megatron},"
+      " comm: {mode: deepep_v2}}";
+  const Run by_nccl = run_text(megatron), by_rdma = run_text(megatron, {"comm.stage_sends=rdma"});
+  const auto sent = [](const Run& run, const char* kernel) {
+    const std::vector<TaskId> sends = tasks_of(run, kernel);
+    REQUIRE(!sends.empty());
+    return run.program.graph.task(sends.front());
+  };
+  const Task first = sent(by_nccl, "ncclDevKernel_SendRecv"), second = sent(by_rdma, "pp_send");
+  CHECK(first.sms > 0);
+  CHECK(second.sms == 0);
+  CHECK(second.hold == Hold::nothing);
+  const double bytes = 4096.0 * 2048 * 2;  // a sequence's hidden states in BF16
+  CHECK(to_us(second.solo) == doctest::Approx(bytes / (50e3 * 0.917)).epsilon(0.05));
+  CHECK(count(by_rdma, "ncclDevKernel_SendRecv") == 0);
+}
+
+TEST_CASE("keys of a shared prompt are gathered by copy engines, over the same links without SMs") {
+  const Assignments shared = {"parallelism={cp: 4, ep: 32}", "workload.tokens=16384", "schedule=sequential"};
+  const Run gathered = prefill(with(shared, {"comm.context=all_gather"}));
+  const Run by_engines = prefill(with(shared, {"comm.context=copy_engines"}));
+  const std::vector<TaskId> copies = tasks_of(by_engines, "Memcpy PtoP"), kernels = tasks_of(gathered, "AllGather");
+  REQUIRE(copies.size() == kernels.size());
+  CHECK(by_engines.program.graph.task(copies.front()).sms == 0);
+  CHECK(carried(by_engines, copies, "NVLink out") == doctest::Approx(carried(gathered, kernels, "NVLink out")));
+}
+
+TEST_CASE("what moves without SMs is refused where nothing is moved, or by another library") {
+  check_refused({"comm.stage_sends=rdma"}, "belongs to deepep_v2, and comm.mode is normal");
+  check_refused({"comm={mode: deepep_v2, stage_sends: rdma}"}, "belongs to stages, and parallelism.pp is 1");
+  check_refused({"parallelism={cp: 4, ep: 32}", "comm.context=copy_engines"}, "belongs to deepep_v2");
+  check_refused(
+      {"parallelism={cp: 16, ep: 32}", "comm={mode: deepep_v2, context: copy_engines}", "workload.tokens=65536"},
+      "stays in an NVLink domain: 16 ranks share a sequence");
+}
+
 }  // TEST_SUITE("schedules/deep_ep_v2")
