@@ -48,7 +48,7 @@ DeepEpV2Times deep_ep_v2_times(const Operator& op, int sms, const MachineFacts& 
 
 double deep_ep_v2_epilogue_us(const Operator& op, int sms, const MachineFacts& machine, const DeepEpV2Constants& c) {
   const double read = op.traffic.read_bytes, written = op.traffic.copied_bytes;
-  const bool sums = written < read;
+  const bool sums = op.traffic.tokens > 0;  // each a warp's work
   const double share = sums ? c.reduce_share : written > read ? c.expand_share : c.copy_share;
   const double us = bytes_at_peak_us(read + written, machine.hbm_GBps * share) * machine.sms / sms;
   if (!sums) return c.copy_start_us + us;
@@ -80,12 +80,15 @@ int deep_ep_v2_sms(const DeepEpV2Group& group, const MachineFacts& machine) {
     rdma = of_nodes * (1 - 1 / nodes);
     nvlink = 1 - 1.0 / node_size;
   } else {
+    rdma = 1 - 1 / nodes;
     written = (nodes > 1 ? 1 / reached : 0) + 1 / nodes;
     nvlink = 1 / nodes * (1 - 1.0 / node_size);
   }
   const double nic_GBps = machine.nic_GBps * machine.nics_per_gpu,
                nvlink_GBps = machine.nominal_nvlink_GBps() * kNvlink;
-  const double rows_us = by_nodes ? std::max(rdma / nic_GBps, nvlink / nvlink_GBps) : nvlink / nvlink_GBps;
+  // The direct way goes by NVLink alone, where there is one.
+  const bool by_nic = by_nodes || nvlink == 0;
+  const double rows_us = std::max(by_nic ? rdma / nic_GBps : 0, nvlink / nvlink_GBps);
   const int all = static_cast<int>(machine.sms);
   if (rows_us == 0) return all;
   const double wanted = std::max(read / kReads_GBps, written / kWrites_GBps) / rows_us;

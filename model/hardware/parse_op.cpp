@@ -89,10 +89,11 @@ const std::vector<Kind>& kinds() {
       {"all_to_all", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 of a rank to all,impl=nccl", all_to_all_op},
       {"send", "bytes=58720256,to=node|gpu: one message, to the next node or beside", send_op},
       {"dispatch",
-       "mode=normal|low_latency|nvlink|hybrid_ep|deepep_v2,ep=64,tokens=4096 (low_latency: 128),hidden=7168,top_k=8,"
+       "mode=normal|low_latency|nvlink|hybrid_ep|deepep_v2|pplx,ep=64,tokens=4096 (low_latency, pplx: "
+       "128),hidden=7168,top_k=8,"
        "experts=256 (given: chosen without groups),gating=model|benchmark|distinct,"
        "redundant_experts=the fewest with which ep divides them all,dtype=fp8 (nvlink: fp8|bf16|nvfp4, hybrid_ep: "
-       "bf16|fp8, deepep_v2: fp8|bf16),"
+       "bf16|fp8, deepep_v2, pplx: fp8|bf16),"
        "part=transfer (nvlink: transfer|prepare, deepep_v2: all|transfer|epilogue),l2=cold|hot; deepep_v2: "
        "topology=hybrid|direct,layout=contiguous|expanded,gpus_per_node=THE MACHINE'S",
        dispatch_op},

@@ -7,6 +7,7 @@
 #include "curves/hybrid_ep.hpp"
 #include "curves/nccl_channels.hpp"
 #include "curves/nccl_tuning.hpp"
+#include "curves/pplx.hpp"
 #include "curves/topology.hpp"
 #include "hardware/price_basis.hpp"
 #include "moe/all_to_all.hpp"
@@ -15,6 +16,7 @@ namespace moeline::price_parts {
 namespace {
 
 constexpr const char* kUnequal = "ranks get unequal amounts";
+constexpr const char* kOverRoce = "never measured over RoCE, which is taken for InfiniBand";
 constexpr const char* kDeepEpV2Times =
     "by published times of DeepEP's second version on H20, H100, H200, B200 and B300";
 
@@ -25,7 +27,7 @@ void set_links(const Operator& op, const MachineFacts& machine, const KernelSet&
   if (traffic.stage == Stage::issue || traffic.stage == Stage::receive) return;  // the wire carries the bytes
   const bool low_latency = is_low_latency(op.family);
   const Constant own = low_latency ? Constant::low_latency_own_node : Constant::normal_own_node;
-  const bool over_nic = !is_deep_ep_v2(op) && kernels[own] > 0;
+  const bool over_nic = !is_deep_ep_v2(op) && !is_pplx(op) && kernels[own] > 0;
   const double own_node = low_latency ? traffic.nvlink_bytes : traffic.rdma_bytes - traffic.wire_bytes;
   price.nic_GBps = GBps(traffic.wire_bytes + (over_nic ? own_node : 0), price.solo_us) / machine.nics_per_gpu;
   price.nvlink_GBps = GBps(low_latency && over_nic ? 0 : traffic.nvlink_bytes, price.solo_us);
@@ -215,8 +217,21 @@ void price_by_deep_ep_v2(const Operator& op, const PriceConditions& conditions, 
   doubt_price(kDeepEpV2Times, price);
   if (conditions.disturbed()) doubt_price("measured with nothing beside it", price);
   if (!measured_deep_ep_v2(machine) && op.traffic.wire_bytes > 0) {
-    doubt_price("never measured over RoCE, which is taken for InfiniBand", price);
+    doubt_price(kOverRoce, price);
   }
+  set_links(op, machine, kernels, price);
+}
+
+// Its kernels are taken to hold SMs for as long as DeepEP's low-latency ones.
+void price_by_pplx(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                   const KernelSet& kernels, Price& price) {
+  const double us = pplx_us(op, machine), links = links_us(op, machine);
+  price.solo_us = std::max(us, links);
+  price.bound_by = links > us ? "uplinks" : op.traffic.wire_bytes > 0 ? "NIC" : "NVLink";
+  split_by_stage(op, conditions.sms, machine, kernels, price);
+  doubt_price("by Perplexity's published times over CX7 and EFA", price);
+  if (machine.nic() == Nic::roce && op.traffic.wire_bytes > 0) doubt_price(kOverRoce, price);
+  if (op.traffic.unequal) doubt_price(kUnequal, price);
   set_links(op, machine, kernels, price);
 }
 
@@ -242,6 +257,10 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
                     const KernelSet& kernels, Price& price) {
   if (is_deep_ep_v2(op)) {
     price_by_deep_ep_v2(op, conditions, machine, kernels, price);
+    return;
+  }
+  if (is_pplx(op)) {
+    price_by_pplx(op, conditions, machine, kernels, price);
     return;
   }
   if (const FamilyFit* fit = measured_fit(op, transfer_families(op), kernels)) {

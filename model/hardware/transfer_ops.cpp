@@ -80,6 +80,11 @@ void check_layout_keys(const OpKeys& keys, const Dispatcher& by) {
 AllToAllWork transfer_of(const OpKeys& keys, const MachineFacts& machine) {
   const auto of_machine = static_cast<int>(machine.gpus_per_node);
   const int gpus_per_node = keys.spec().integer_or("gpus_per_node", 1, of_machine, of_machine);
+  if (gpus_per_node != of_machine && machine.leaf_nodes > 0) {
+    throw keys.spec().error("gpus_per_node", fmt::format("is {} on a machine whose leaf switches are described; set "
+                                                         "hardware.gpus_per_node, which they go by",
+                                                         of_machine));
+  }
   AllToAllWork work;
   const int ep = keys.spec().integer_or("ep", 2, 1 << 20, 64);
   const Architecture model = gating_of(keys, ep, gpus_per_node);
@@ -142,6 +147,7 @@ RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool 
   const Dispatcher& by = mode_of(keys);
   check_layout_keys(keys, by);
   AllToAllWork work = transfer_of(keys, machine);
+  if (by.from_hopper_on && machine.fp8_tflops == 0) throw keys.spec().error("mode", by.word + " needs Hopper or later");
   if (by.in_domain && work.ep > work.gpus_per_node) {
     throw keys.spec().error("mode",
                             fmt::format("{} is within a node: of {} ranks at most", by.word, work.gpus_per_node));

@@ -15,8 +15,9 @@ enum class CommMode {
   fused,        ///< inside the experts' kernel, over NVLink (DeepGEMM's MegaMoE)
   hybrid_ep,    ///< Megatron's, each token once to each of its NVLink domains, and there to each of its ranks
   deepep_v2,    ///< DeepEP's second version, for every phase: few SMs, and epilogues on all of them
+  pplx,         ///< Perplexity's: messages as those of the low-latency mode, which the host's proxy sends
 };
-inline constexpr int kCommModes = static_cast<int>(CommMode::deepep_v2) + 1;
+inline constexpr int kCommModes = static_cast<int>(CommMode::pplx) + 1;
 
 /// By which way DeepEP's second version sends a token to a rank on another node.
 enum class Topology {

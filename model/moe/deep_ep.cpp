@@ -50,23 +50,13 @@ Operator notify(const AllToAllWork& work, const char* kernel) {
   return op;
 }
 
-// Messages go to ranks uniformly: own node and own rank have their share. Where they do not, the busiest rank's link is
-// the last to be done.
 Operator low_latency(Family family, const char* kernel, Stage stage, const AllToAllWork& work, double message) {
-  const double node_size = std::min(work.gpus_per_node, work.ep);
   Operator op;
   op.name = fmt::format("deep_ep::internode_ll::{}", kernel);
   op.family = family;
   op.measured_as = measured_in_node(name_of(family), work);
-  op.traffic = sizes_of(work);
+  op.traffic = messages_of(work, message);
   op.traffic.stage = stage;
-  op.traffic.copied_bytes = work.tokens * work.top_k * message;
-  op.traffic.unequal = work.spread.busiest_rank_rows > kMostEqual;
-  const double busiest = op.traffic.copied_bytes * work.spread.busiest_rank_rows;
-  op.traffic.wire_bytes = busiest * (1 - node_size / work.ep);
-  op.traffic.nvlink_bytes = busiest * (node_size - 1) / work.ep;
-  op.traffic.record_bytes = message;
-  op.traffic.payload_bytes = message;  // as DeepEP's benchmark counts
   if (stage != Stage::wire) op.bytes = (stage == Stage::whole ? 4 : 2) * op.traffic.copied_bytes;  // read and written
   return op;
 }

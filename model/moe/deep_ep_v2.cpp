@@ -107,7 +107,7 @@ Operator reduce_epilogue(const AllToAllWork& work) {
   const double partial_sums = goes_by_nodes(work) ? nodes_per_token(work) : ranks_per_token(work);
   Operator op = epilogue("combine_reduce_epilogue", work.tokens * partial_sums, work.tokens,
                          payload_bytes(work, Precision::bf16));
-  op.traffic.tokens = work.tokens;  // each a warp's work
+  op.traffic.tokens = work.tokens;
   return op;
 }
 

@@ -130,6 +130,7 @@ std::vector<Dispatcher> described() {
        .has_sms = true,
        .has_layouts = true,
        .of_deep_ep = true,
+       .from_hopper_on = true,
        .arrival = Arrival::rows,
        .most_ranks = 2048,
        .dispatch = deep_ep_v2_dispatch,
@@ -144,6 +145,19 @@ std::vector<Dispatcher> described() {
        .sglang = "deepep_v2",
        .vllm = "deepep_v2",
        .megatron = "--moe-token-dispatcher-type flex"},
+      {.mode = CommMode::pplx,
+       .word = "pplx",
+       .serves = true,
+       .staged = true,
+       .arrival = Arrival::slabs,
+       .dispatch = pplx_dispatch,
+       .combine = pplx_combine,
+       .asked_dispatch = whole_pplx_dispatch,
+       .asked_combine = whole_pplx_combine,
+       .buffers = buffers::pplx,
+       .usual_tokens = 128,
+       .sends_in = {"fp8", "bf16"},
+       .returns_in = {"bf16"}},
   };
 }
 

@@ -48,6 +48,7 @@ struct Dispatcher {
   bool staged = false;            ///< kernels issue and receive, and between them the wire holds no SM
   bool has_layouts = false;       ///< a scenario says how it goes between nodes, and what it hands over (RowLayout)
   bool of_deep_ep = false;        ///< its buffers are DeepEP's, which a server holds back memory for
+  bool from_hopper_on = false;    ///< its kernels need the SMs' copy engines (TMA), which came with FP8's tensor cores
   bool in_domain = false;         ///< one NVLink domain has all ranks
   bool gathers_choices = false;   ///< ranks tell each other their tokens' experts before the first transfer of a layer
   bool casts_on_the_way = false;  ///< takes tokens in BF16, and sends them in FP8

@@ -74,6 +74,11 @@ double deepep_v2(const BufferWork& work) {
   return aligned(std::max(dispatch * out, combine * back), kAlignment);
 }
 
+double pplx(const BufferWork& work) {
+  const double received = work.ep * work.tokens * std::min<double>(work.top_k, work.local_experts);
+  return (work.tokens * work.top_k + received) * work.hidden * kBf16;
+}
+
 double fused(const BufferWork& work) {
   return work.tokens * work.hidden * (activation_bytes(Precision::fp8) + work.top_k * kBf16);
 }

@@ -18,6 +18,8 @@ namespace moeline::buffers {
 /// DeepEP's second version (get_dispatch_buffer_size and get_combine_buffer_size of csrc/elastic/buffer.hpp): slots for
 /// the most tokens that could come, from each rank or node, and to send; the larger of both directions, in whole 2 MB.
 [[nodiscard]] double deepep_v2(const BufferWork& work);
+/// Perplexity's: a message of BF16 for each expert of a token to send, and room for all that could come.
+[[nodiscard]] double pplx(const BufferWork& work);
 /// MegaMoE's: a token, and what each of its experts sends back.
 [[nodiscard]] double fused(const BufferWork& work);
 

@@ -99,7 +99,7 @@ const Table<Scenario>& comm() {
       of(&Comm::topology, "topology", words(words_of<Topology>()),
          "of deepep_v2, between nodes: direct, a token once to each rank; hybrid, once to each node and from there "
          "over "
-         "NVLink; by default hybrid")
+         "NVLink; by default hybrid, and direct inside a domain")
           .depends()
           .when([](const Scenario& s) { return dispatcher_of(s.comm.mode).has_layouts; }),
       of(&Comm::layout, "layout", words(words_of<RowLayout>()),
@@ -127,7 +127,8 @@ const Table<Scenario>& comm() {
           .depends()
           .when([](const Scenario& s) { return s.parallelism.cp > 1; }),
       of(&Comm::stage_sends, "stage_sends", words(words_of<StageSends>()),
-         "with pp above 1: what sends from stage to stage; nccl, on SMs of its channels; rdma, of deepep_v2, without")
+         "with pp above 1: what sends from stage to stage; nccl, on SMs of its channels; rdma, of deepep_v2, without "
+         "any")
           .when([](const Scenario& s) { return s.parallelism.pp > 1 && dispatcher_of(s.comm.mode).has_layouts; }),
   };
   return kKeys;

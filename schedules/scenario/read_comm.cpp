@@ -30,6 +30,7 @@ std::string out_of_reach(CommMode mode, const Setup& setup) {
   const Dispatcher& by = dispatcher_of(mode);
   const int ranks = setup.scenario.parallelism.ep;
   const double per_node = setup.machine.facts.gpus_per_node, nodes = ranks / per_node;
+  if (by.from_hopper_on && setup.machine.facts.fp8_tflops == 0) return "needs Hopper or later";
   if (by.in_domain && !setup.in_one_domain()) {
     return fmt::format("stays in an NVLink domain: {} ranks are more than its {:.0f} GPUs", ranks, per_node);
   }
@@ -160,6 +161,7 @@ void read_sms(const Spec& spec, Setup& setup) {
 void read_layouts(const Spec& spec, Setup& setup) {
   Comm& c = setup.scenario.comm;
   c.layout = habits::row_layout(setup);
+  if (setup.in_one_domain()) c.topology = Topology::direct;  // the only way that there is
   for (const char* key : {"topology", "layout", "cpu_sync"}) {
     if (!dispatcher_of(c.mode).has_layouts && spec.has(key)) {
       throw spec.error(key, fmt::format("belongs to deepep_v2, and comm.mode is {}", word_of(c.mode)));

@@ -48,7 +48,7 @@ const std::vector<ScheduleKind>& schedule_kinds() {
        .micro_batches = 2,
        .plan = "decode-two-batch",
        .resident_plan = "decode-two-batch-resident",
-       .modes = {CommMode::low_latency, CommMode::deepep_v2},
+       .modes = {CommMode::low_latency, CommMode::deepep_v2, CommMode::pplx},
        .pipeline = {}},
       {.name = "single-batch",
        .about = "one micro-batch: shared experts beside a transfer, combine beside the GEMM before it (SGLang's SBO)",

@@ -101,6 +101,7 @@ TEST_CASE("a host that waits for counts launches later, and its buffers need not
 TEST_CASE("what it belongs to is said: keys of the second version, hosts that wait, ends of the first") {
   check_refused({"comm.layout=expanded"}, "belongs to deepep_v2, and comm.mode is normal");
   check_refused({"comm={mode: deepep_v2, cpu_sync: true}", "launch=graph"}, "needs a host that waits for counts");
+  check_refused({"hardware=a100", "kernels=sglang", "comm={mode: deepep_v2}"}, "needs Hopper or later");
   check_refused({"parallelism={ep: 256}"}, "ends at 160 ranks, and there are 256; there is: deepep_v2");
   check_refused({"parallelism={ep: 256}", "comm={mode: deepep_v2, layout: sorted}"}, "there is: contiguous, expanded");
 }

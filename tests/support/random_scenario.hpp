@@ -85,7 +85,8 @@ class ScenarioDraw {
     maybe(25, "parallelism.dp", {"1", "2", "4", "8", "16", "32"});
     maybe(10, "parallelism.moe_tp", {"1", "2", "4"});
     maybe(12, "parallelism.pp", {"1", "2", "4"});
-    maybe(35, "comm.mode", {"normal", "low_latency", "nvlink", "all_gather", "all_reduce", "none", "fused"});
+    maybe(35, "comm.mode",
+          {"normal", "low_latency", "nvlink", "all_gather", "all_reduce", "none", "fused", "deepep_v2", "pplx"});
     maybe(25, "routing.distribution", {"balanced", "exact", "power_law", "skewed"});
     if (keys_["routing.distribution"] == "skewed") maybe(50, "routing.experts_hit", {"12", "40.5", "[30, 60]"});
     if (keys_["routing.distribution"] == "power_law") maybe(70, "routing.alpha", {"0", "0.3", "1.2345678901", "2"});
@@ -173,7 +174,7 @@ class ScenarioDraw {
     d.maybe(10, "training.moments", {"fp32", "bf16"});
     d.maybe(5, "training.offload", {"[qkv_linear]", "[expert_fc1, moe_act]", "none"});
     d.maybe(15, "training.delay_weight_gradients", {"true", "false"});
-    d.maybe(25, "comm.mode", {"normal", "all_to_all", "nvlink", "none"});
+    d.maybe(25, "comm.mode", {"normal", "all_to_all", "nvlink", "none", "deepep_v2"});
     d.maybe(10, "launch", {"[attn]", "[attn, moe_router]", "[moe_router, moe_preprocess]"});
     d.maybe(30, "level", {"operator", "phase"});
   }
