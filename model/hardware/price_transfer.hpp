@@ -20,9 +20,10 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
 void price_collective(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                       const KernelSet& kernels, Price& price);
 
-/// By the link's nominal rate; copy engines hold no SM. REQUIRES: is_host_copy, and the machine says host_GBps.
-/// Of DeepEP's second version, what follows a transfer.
+/// Of DeepEP's second version, what follows a transfer. REQUIRES: is_deep_ep_v2_epilogue.
 void price_epilogue(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine, Price& price);
+
+/// By the link's nominal rate; copy engines hold no SM. REQUIRES: is_host_copy, and the machine says host_GBps.
 void price_host_copy(const Operator& op, const MachineFacts& machine, Price& price);
 
 }  // namespace moeline::price_parts
