@@ -93,12 +93,13 @@ const std::vector<NamePattern>& built_in() {
       {"get_dispatch_layout|mla_metadata", "other"},
       {"notify_dispatch|cached_notify|notify_combine|clean_low_latency|(deep_ep|ep|nvshmem).*barrier|barrier_all",
        "barrier"},
+      {"(dispatch_copy|combine_reduce)_epilogue", "memory"},  // of DeepEP's second version, on all SMs
       {R"((deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*dispatch|\bdispatchKernel)",
        "dispatch"},
       {R"((deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*combine|\bcombineKernel)",
        "combine"},
       {R"(^(_Z\d+)?(n|r)ccl|nvshmem|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem|symm_mem|)"
-       "cross_device_reduce|lamport",
+       "cross_device_reduce|lamport|elastic::pp_(send|recv)",
        "collective"},
       {"preprocess|postprocess|dot_do_o|convert_?dq|convert_?dkv|clear_dkv|merge_?(attn_)?states?|combine_kernel|"
        "and_cache_|append_?paged|splitkreduce|::utils::|fwd_kernel_stage2|(attn|attention|mla).*norm|norm.*(attn|mla)|"

@@ -42,6 +42,26 @@ TEST_CASE("DeepEP's dispatch and combine are transfers, in all three variants an
                        });
 }
 
+TEST_CASE(
+    "of its second version transfers are transfers, epilogues pass over memory, and a message between stages is one") {
+  check_all("dispatch", {
+                            "void deep_ep::elastic::dispatch_impl<true, false, 12, 16, 7168>(void*, void*, int*)",
+                            "void deep_ep::elastic::hybrid_dispatch_impl<false, 6, 2, 8, 7168>(void*, void*, int*)",
+                            "void a2a_dispatch_send_kernel<true, 16, 8>(unsigned long, unsigned long)",
+                            "void a2a_dispatch_recv_kernel<16, 8>(unsigned long, unsigned long)",
+                        });
+  check_all("combine", {
+                           "void deep_ep::elastic::combine_impl<12, 16, 7168>(void*, void*, int*)",
+                           "void deep_ep::elastic::hybrid_combine_impl<6, 2, 8, 7168>(void*, void*, int*)",
+                           "void a2a_combine_recv_kernel<16, 8>(unsigned long, unsigned long)",
+                       });
+  check_all("memory", {
+                          "void deep_ep::elastic::dispatch_copy_epilogue_impl<true, 7168>(void*, void*, int*)",
+                          "void deep_ep::elastic::combine_reduce_epilogue_impl<7168>(void*, void*, int*)",
+                      });
+  check_all("collective", {"deep_ep::elastic::pp_send"});
+}
+
 TEST_CASE("DeepEP's notify kernels are barriers, and its layout kernel is no communication") {
   check_all("barrier", {
                            "void deep_ep::internode::notify_dispatch<false, 8>(int const*, int*, int)",
