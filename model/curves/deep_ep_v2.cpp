@@ -5,6 +5,7 @@
 
 #include "curves/curve.hpp"
 #include "curves/topology.hpp"
+#include "routing/routing.hpp"
 
 namespace moeline {
 namespace {
@@ -53,15 +54,6 @@ double deep_ep_v2_epilogue_us(const Operator& op, int sms, const MachineFacts& m
   const double us = bytes_at_peak_us(read + written, machine.hbm_GBps * share) * machine.sms / sms;
   if (!sums) return c.copy_start_us + us;
   return c.reduce_start_us + std::max(us, read / op.traffic.tokens / 1e6 * c.token_us_per_MB);
-}
-
-bool measured_deep_ep_v2(const MachineFacts& machine) { return machine.nic() != Nic::roce; }
-
-double expected_places(int places, int experts, int top_k) {
-  const int elsewhere = experts - experts / places;
-  double missed = 1;  // that none of the experts lies in a place
-  for (int i = 0; i < top_k; ++i) missed *= std::max(0.0, static_cast<double>(elsewhere - i) / (experts - i));
-  return places * (1 - missed);
 }
 
 int deep_ep_v2_sms(const DeepEpV2Group& group, const MachineFacts& machine) {

@@ -46,9 +46,6 @@ struct DeepEpV2Times {
 [[nodiscard]] double deep_ep_v2_epilogue_us(const Operator& op, int sms, const MachineFacts& machine,
                                             const DeepEpV2Constants& constants = {});
 
-/// Whether its transfers were measured over the machine's network; not over RoCE, which is taken for InfiniBand.
-[[nodiscard]] bool measured_deep_ep_v2(const MachineFacts& machine);
-
 /// What the library reckons SMs from: ranks, nodes of a kind of GPU, and a gate by which every choice of experts is as
 /// likely.
 struct DeepEpV2Group {
@@ -62,8 +59,5 @@ struct DeepEpV2Group {
 /// read and 50 GB/s written each, and a quarter more; even, 4 at least, 64 where nothing overlaps. NVLink counts nine
 /// tenths of its rate. REQUIRES: experts divide by the ranks, and top_k is at most as many.
 [[nodiscard]] int deep_ep_v2_sms(const DeepEpV2Group& group, const MachineFacts& machine);
-
-/// Places of `places` equal groups of experts that a token's experts lie in, expected: n (1 - C(E - E/n, k) / C(E, k)).
-[[nodiscard]] double expected_places(int places, int experts, int top_k);
 
 }  // namespace moeline

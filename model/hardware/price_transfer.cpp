@@ -16,7 +16,6 @@ namespace moeline::price_parts {
 namespace {
 
 constexpr const char* kUnequal = "ranks get unequal amounts";
-constexpr const char* kOverRoce = "never measured over RoCE, which is taken for InfiniBand";
 constexpr const char* kDeepEpV2Times =
     "by published times of DeepEP's second version on H20, H100, H200, B200 and B300";
 
@@ -206,6 +205,13 @@ void price_by_hybrid_ep(const Operator& op, const PriceConditions& conditions, c
   set_links(op, machine, kernels, price);
 }
 
+// Of libraries that were measured over InfiniBand and EFA.
+void doubt_network(const Operator& op, const MachineFacts& machine, Price& price) {
+  if (machine.nic() == Nic::roce && op.traffic.wire_bytes > 0) {
+    doubt_price("never measured over RoCE, which is taken for InfiniBand", price);
+  }
+}
+
 // By what its kernels move, but never faster than the links. How much kernels that compute slow its copies nobody has
 // published: they share memory and links with them, and no more is charged.
 void price_by_deep_ep_v2(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
@@ -216,9 +222,7 @@ void price_by_deep_ep_v2(const Operator& op, const PriceConditions& conditions, 
   price.solo_us = std::max(times.total(), links) + farthest_latency_us(op.traffic.ranks, machine);
   doubt_price(kDeepEpV2Times, price);
   if (conditions.disturbed()) doubt_price("measured with nothing beside it", price);
-  if (!measured_deep_ep_v2(machine) && op.traffic.wire_bytes > 0) {
-    doubt_price(kOverRoce, price);
-  }
+  doubt_network(op, machine, price);
   set_links(op, machine, kernels, price);
 }
 
@@ -230,7 +234,7 @@ void price_by_pplx(const Operator& op, const PriceConditions& conditions, const 
   price.bound_by = links > us ? "uplinks" : op.traffic.wire_bytes > 0 ? "NIC" : "NVLink";
   split_by_stage(op, conditions.sms, machine, kernels, price);
   doubt_price("by Perplexity's published times over CX7 and EFA", price);
-  if (machine.nic() == Nic::roce && op.traffic.wire_bytes > 0) doubt_price(kOverRoce, price);
+  doubt_network(op, machine, price);
   if (op.traffic.unequal) doubt_price(kUnequal, price);
   set_links(op, machine, kernels, price);
 }

@@ -48,16 +48,20 @@ Traffic traffic_of(const AllToAllWork& work, double payload, double record) {
 
 // They go to ranks uniformly: own node and own rank have their share. Where they do not, the busiest rank's link is the
 // last to be done.
-Traffic messages_of(const AllToAllWork& work, double message) {
+Operator messages(Family family, Stage stage, const AllToAllWork& work, double message) {
   const double node_size = std::min(work.gpus_per_node, work.ep);
-  Traffic traffic = sizes_of(work);
-  traffic.copied_bytes = work.tokens * work.top_k * message;
-  traffic.unequal = work.spread.busiest_rank_rows > kMostEqual;
-  const double busiest = traffic.copied_bytes * work.spread.busiest_rank_rows;
-  traffic.wire_bytes = busiest * (1 - node_size / work.ep);
-  traffic.nvlink_bytes = busiest * (node_size - 1) / work.ep;
-  traffic.record_bytes = traffic.payload_bytes = message;  // as DeepEP's benchmark counts
-  return traffic;
+  Operator op;
+  op.family = family;
+  op.traffic = sizes_of(work);
+  op.traffic.stage = stage;
+  op.traffic.copied_bytes = work.tokens * work.top_k * message;
+  op.traffic.unequal = work.spread.busiest_rank_rows > kMostEqual;
+  const double busiest = op.traffic.copied_bytes * work.spread.busiest_rank_rows;
+  op.traffic.wire_bytes = busiest * (1 - node_size / work.ep);
+  op.traffic.nvlink_bytes = busiest * (node_size - 1) / work.ep;
+  op.traffic.record_bytes = op.traffic.payload_bytes = message;  // as DeepEP's benchmark counts
+  if (stage != Stage::wire) op.bytes = (stage == Stage::whole ? 4 : 2) * op.traffic.copied_bytes;  // read and written
+  return op;
 }
 
 }  // namespace moeline

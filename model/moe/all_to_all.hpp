@@ -60,11 +60,9 @@ struct AllToAllWork {
 [[nodiscard]] bool is_deep_ep_v2(const Operator& op);
 [[nodiscard]] bool is_deep_ep_v2_epilogue(const Operator& op);
 
-/// Perplexity's, in stages, and as one.
-[[nodiscard]] std::vector<Operator> pplx_dispatch(const AllToAllWork& work);
-[[nodiscard]] std::vector<Operator> pplx_combine(const AllToAllWork& work);
-[[nodiscard]] std::vector<Operator> whole_pplx_dispatch(const AllToAllWork& work);
-[[nodiscard]] std::vector<Operator> whole_pplx_combine(const AllToAllWork& work);
+/// Perplexity's, in the same stages.
+[[nodiscard]] Operator pplx_dispatch(const AllToAllWork& work, Stage stage);
+[[nodiscard]] Operator pplx_combine(const AllToAllWork& work, Stage stage);
 [[nodiscard]] bool is_pplx(const Operator& op);
 
 /// Whether HybridEP moves tokens by this kernel.

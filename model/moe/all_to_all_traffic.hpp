@@ -20,7 +20,8 @@ inline constexpr double kMostEqual = 1 + 1e-9;  ///< of what the busiest gets ov
 /// NVLink: `record` bytes a copy, `payload` of them numbers and scales.
 [[nodiscard]] Traffic traffic_of(const AllToAllWork& work, double payload, double record);
 
-/// A message of so many bytes for each token and expert, straight to the expert's rank.
-[[nodiscard]] Traffic messages_of(const AllToAllWork& work, double message);
+/// A stage of a low-latency transfer, without its name: a message of so many bytes for each token and expert, straight
+/// to the expert's rank.
+[[nodiscard]] Operator messages(Family family, Stage stage, const AllToAllWork& work, double message);
 
 }  // namespace moeline

@@ -51,13 +51,9 @@ Operator notify(const AllToAllWork& work, const char* kernel) {
 }
 
 Operator low_latency(Family family, const char* kernel, Stage stage, const AllToAllWork& work, double message) {
-  Operator op;
+  Operator op = messages(family, stage, work, message);
   op.name = fmt::format("deep_ep::internode_ll::{}", kernel);
-  op.family = family;
   op.measured_as = measured_in_node(name_of(family), work);
-  op.traffic = messages_of(work, message);
-  op.traffic.stage = stage;
-  if (stage != Stage::wire) op.bytes = (stage == Stage::whole ? 4 : 2) * op.traffic.copied_bytes;  // read and written
   return op;
 }
 

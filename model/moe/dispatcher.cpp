@@ -6,22 +6,16 @@
 namespace moeline {
 namespace {
 
-std::vector<Operator> low_latency_dispatch_stages(const AllToAllWork& work) {
-  return {low_latency_dispatch(work, Stage::issue), low_latency_dispatch(work, Stage::wire),
-          low_latency_dispatch(work, Stage::receive)};
+using StagedTransfer = Operator (*)(const AllToAllWork&, Stage);
+
+template <StagedTransfer kTransfer>
+std::vector<Operator> in_stages(const AllToAllWork& work) {
+  return {kTransfer(work, Stage::issue), kTransfer(work, Stage::wire), kTransfer(work, Stage::receive)};
 }
 
-std::vector<Operator> low_latency_combine_stages(const AllToAllWork& work) {
-  return {low_latency_combine(work, Stage::issue), low_latency_combine(work, Stage::wire),
-          low_latency_combine(work, Stage::receive)};
-}
-
-std::vector<Operator> whole_low_latency_dispatch(const AllToAllWork& work) {
-  return {low_latency_dispatch(work, Stage::whole)};
-}
-
-std::vector<Operator> whole_low_latency_combine(const AllToAllWork& work) {
-  return {low_latency_combine(work, Stage::whole)};
+template <StagedTransfer kTransfer>
+std::vector<Operator> as_one(const AllToAllWork& work) {
+  return {kTransfer(work, Stage::whole)};
 }
 
 // Without what stands before a transfer.
@@ -61,10 +55,10 @@ std::vector<Dispatcher> described() {
        .of_deep_ep = true,
        .casts_on_the_way = true,
        .arrival = Arrival::slabs,
-       .dispatch = low_latency_dispatch_stages,
-       .combine = low_latency_combine_stages,
-       .asked_dispatch = whole_low_latency_dispatch,
-       .asked_combine = whole_low_latency_combine,
+       .dispatch = in_stages<low_latency_dispatch>,
+       .combine = in_stages<low_latency_combine>,
+       .asked_dispatch = as_one<low_latency_dispatch>,
+       .asked_combine = as_one<low_latency_combine>,
        .buffers = buffers::low_latency,
        .usual_tokens = 128,
        .sends_in = {"fp8"},
@@ -150,10 +144,10 @@ std::vector<Dispatcher> described() {
        .serves = true,
        .staged = true,
        .arrival = Arrival::slabs,
-       .dispatch = pplx_dispatch,
-       .combine = pplx_combine,
-       .asked_dispatch = whole_pplx_dispatch,
-       .asked_combine = whole_pplx_combine,
+       .dispatch = in_stages<pplx_dispatch>,
+       .combine = in_stages<pplx_combine>,
+       .asked_dispatch = as_one<pplx_dispatch>,
+       .asked_combine = as_one<pplx_combine>,
        .buffers = buffers::pplx,
        .usual_tokens = 128,
        .sends_in = {"fp8", "bf16"},

@@ -27,15 +27,6 @@ std::size_t slot_of(std::size_t expert, int slots, int experts, double draw) {
   return static_cast<std::size_t>((static_cast<double>(expert) + draw) * slots / experts);
 }
 
-// Of `places` with equally many experts each, those that top_k different ones reach: one is missed with probability
-// C(E - m, k) / C(E, k), m its experts.
-double places_per_token(const Gating& gating, int places) {
-  const double own = static_cast<double>(gating.experts) / places;
-  double missed = 1;
-  for (int i = 0; i < gating.top_k; ++i) missed *= std::max(0.0, gating.experts - own - i) / (gating.experts - i);
-  return places * (1 - missed);
-}
-
 Spread drawn_spread(const Gating& gating, int ep, int gpus_per_node, unsigned seed, int slots) {
   constexpr int kTokens = 8192;
   TokenStream tokens(gating, seed);
@@ -108,13 +99,20 @@ double padded(double rows) { return expected_padded(rows, 0, kRowPadding); }
 
 double hit(double rows) { return 1 - std::exp(-rows); }
 
+double expected_places(int places, int experts, int top_k) {
+  const double own = static_cast<double>(experts) / places;
+  double missed = 1;  // that none of them lies in a place
+  for (int i = 0; i < top_k; ++i) missed *= std::max(0.0, experts - own - i) / (experts - i);
+  return places * (1 - missed);
+}
+
 Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed, int redundant_experts) {
   const int slots = model.n_routed_experts + redundant_experts;
   MOELINE_CHECK(ep > 0 && slots % ep == 0, std::to_string(ep));
   const Gating gating = gating_of(model);
   const int nodes = std::max(1, ep / gpus_per_node);
   if (gating.groups == 1 && redundant_experts == 0) {
-    return {places_per_token(gating, nodes), places_per_token(gating, ep)};
+    return {expected_places(nodes, gating.experts, gating.top_k), expected_places(ep, gating.experts, gating.top_k)};
   }
   static std::mutex mutex;
   static std::map<std::array<int, 8>, Spread> known;

@@ -20,6 +20,10 @@ struct Spread {
   double busiest_rank_rows = 1;  ///< token-expert pairs of a rank
 };
 
+/// Of `places` with equally many experts each, those that a token's top_k reach, all choices as likely:
+/// n (1 - C(E - E/n, k) / C(E, k)).
+[[nodiscard]] double expected_places(int places, int experts, int top_k);
+
 /// Of the model's gating with every expert chosen equally often (gating.hpp). Experts lie on `ep` ranks in order, ranks
 /// on nodes of `gpus_per_node` in order. Redundant experts are copies: each expert owns an equal share of all slots, a
 /// token goes to a uniformly drawn one, so that every slot gets the same load. Exact without groups and copies; else

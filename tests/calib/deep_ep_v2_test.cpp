@@ -11,6 +11,7 @@
 #include "curves/topology.hpp"
 #include "hardware/parse_op.hpp"
 #include "hardware/profile.hpp"
+#include "tests/support/least_squares.hpp"
 
 TEST_SUITE("calib/deep_ep_v2") {
 
@@ -66,21 +67,15 @@ double squared_errors(const DeepEpV2Constants& constants) {
 }  // namespace
 
 TEST_CASE("no constant moved by a hundredth comes closer to the rows that it was fitted to") {
-  const double best = squared_errors({});
-  for (double DeepEpV2Constants::*constant :
-       {&DeepEpV2Constants::dispatch_start_us, &DeepEpV2Constants::combine_start_us,
-        &DeepEpV2Constants::efa_dispatch_start_us, &DeepEpV2Constants::efa_combine_start_us,
-        &DeepEpV2Constants::read_us_per_MB, &DeepEpV2Constants::sum_us_per_MB, &DeepEpV2Constants::write_us_per_MB,
-        &DeepEpV2Constants::nvlink4_share, &DeepEpV2Constants::nvlink5_share, &DeepEpV2Constants::infiniband_share,
-        &DeepEpV2Constants::efa_share, &DeepEpV2Constants::copy_start_us, &DeepEpV2Constants::reduce_start_us,
-        &DeepEpV2Constants::copy_share, &DeepEpV2Constants::expand_share, &DeepEpV2Constants::reduce_share,
-        &DeepEpV2Constants::token_us_per_MB}) {
-    for (const double factor : {0.99, 1.01}) {
-      DeepEpV2Constants other;
-      other.*constant *= factor;
-      CHECK(squared_errors(other) >= best);
-    }
-  }
+  testing::check_least<DeepEpV2Constants>(
+      [](const DeepEpV2Constants& constants) { return squared_errors(constants); },
+      {&DeepEpV2Constants::dispatch_start_us, &DeepEpV2Constants::combine_start_us,
+       &DeepEpV2Constants::efa_dispatch_start_us, &DeepEpV2Constants::efa_combine_start_us,
+       &DeepEpV2Constants::read_us_per_MB, &DeepEpV2Constants::sum_us_per_MB, &DeepEpV2Constants::write_us_per_MB,
+       &DeepEpV2Constants::nvlink4_share, &DeepEpV2Constants::nvlink5_share, &DeepEpV2Constants::infiniband_share,
+       &DeepEpV2Constants::efa_share, &DeepEpV2Constants::copy_start_us, &DeepEpV2Constants::reduce_start_us,
+       &DeepEpV2Constants::copy_share, &DeepEpV2Constants::expand_share, &DeepEpV2Constants::reduce_share,
+       &DeepEpV2Constants::token_us_per_MB});
 }
 
 TEST_CASE("of the rows that nothing was fitted to the median is within 6 %, and five of six within 16 %") {

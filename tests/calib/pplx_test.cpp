@@ -10,6 +10,7 @@
 #include "curves/topology.hpp"
 #include "hardware/parse_op.hpp"
 #include "hardware/profile.hpp"
+#include "tests/support/least_squares.hpp"
 
 TEST_SUITE("calib/pplx") {
 
@@ -60,18 +61,12 @@ double squared_errors(const PplxConstants& constants) {
 }  // namespace
 
 TEST_CASE("no constant moved by a hundredth comes closer to the rows that it was fitted to") {
-  const double best = squared_errors({});
-  for (double PplxConstants::*constant :
-       {&PplxConstants::node_dispatch_us, &PplxConstants::node_combine_us, &PplxConstants::dispatch_us,
-        &PplxConstants::combine_us, &PplxConstants::efa_dispatch_us, &PplxConstants::efa_combine_us,
-        &PplxConstants::nvlink_dispatch_share, &PplxConstants::nvlink_combine_share, &PplxConstants::infiniband_share,
-        &PplxConstants::efa_share}) {
-    for (const double factor : {0.99, 1.01}) {
-      PplxConstants other;
-      other.*constant *= factor;
-      CHECK(squared_errors(other) >= best);
-    }
-  }
+  testing::check_least<PplxConstants>(
+      [](const PplxConstants& constants) { return squared_errors(constants); },
+      {&PplxConstants::node_dispatch_us, &PplxConstants::node_combine_us, &PplxConstants::dispatch_us,
+       &PplxConstants::combine_us, &PplxConstants::efa_dispatch_us, &PplxConstants::efa_combine_us,
+       &PplxConstants::nvlink_dispatch_share, &PplxConstants::nvlink_combine_share, &PplxConstants::infiniband_share,
+       &PplxConstants::efa_share});
 }
 
 TEST_CASE("rows that nothing was fitted to come out within 7 % in the root mean square, and all within 15 %") {

@@ -22,10 +22,6 @@ Assignments with(Assignments assignments, const Assignments& more) {
   return assignments;
 }
 
-Run run_text(const std::string& text, const Assignments& more = {}) {
-  return run_scenario(read_setup(Spec::parse("scenario.yaml", text), more));
-}
-
 // Four layers of DeepSeek-V3, sixteen GPUs of two nodes each.
 Run prefill(const Assignments& more = {}) {
   return run_text(kPrefill, with({"parallelism={ep: 16}", "comm={mode: deepep_v2}", "workload.tokens=8192"}, more));

@@ -15,7 +15,7 @@ namespace {
 Run decode(std::vector<std::string> more = {}) {
   std::vector<std::string> all = {"parallelism={ep: 16}", "comm={mode: pplx}", "launch=graph"};
   all.insert(all.end(), more.begin(), more.end());
-  return run_scenario(read_setup(Spec::parse("scenario.yaml", kDecode), all));
+  return run_text(kDecode, all);
 }
 
 double sent_MB(const Run& run, const std::string& link) {

@@ -30,6 +30,10 @@ inline Run run_prefill(const std::vector<std::string>& assignments = {}) {
   return run_scenario(load_setup(prefill_scenario(), assignments));
 }
 
+inline Run run_text(const std::string& scenario, const std::vector<std::string>& assignments = {}) {
+  return run_scenario(read_setup(Spec::parse("scenario.yaml", scenario), assignments));
+}
+
 inline bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 inline const PhaseTimes& phase(const Run& run, const std::string& name, int micro_batch, int layer) {
