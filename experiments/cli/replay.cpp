@@ -281,6 +281,7 @@ the last thing it waited for, so the graph replays to its own span; what no edge
 that most layers do not have are left out: with other times, those kernels would not have met.
 --scale NAME=FACTOR (several combine):
   a phase              all kernels of that annotation, or phase of the mapping file
+  compute              all kernels that compute
   transfer             dispatch and combine kernels, and collectives; barrier, dispatch, combine: these kernels
   kernel:CLASS         attention, gemm, grouped_gemm, memory, ...
   gaps                 what lies between a kernel and the last thing it waited for, from the GPU's first event on

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -60,7 +61,7 @@ bool traces_kernels(const std::vector<Candidate>& candidates, const SimulateArgu
   return options.trace_level == "operator" || std::none_of(candidates.begin(), candidates.end(), is_step);
 }
 
-std::string trace_of(const Run& run, const SimulateArguments& options, std::uint32_t rank) {
+std::string trace_of(const Run& run, const SimulateArguments& options, TraceEdges edges, std::uint32_t rank) {
   TraceOptions trace;
   trace.world_size = static_cast<std::uint32_t>(run.setup.scenario.parallelism.world());
   trace.device_name = run.setup.machine.name;
@@ -68,6 +69,7 @@ std::string trace_of(const Run& run, const SimulateArguments& options, std::uint
   trace.graph_launch = run.setup.scenario.launch == Launch::graph;
   trace.whole_us = options.ts_resolution == "us";
   trace.phases_only = traces_phases(run, options);
+  trace.edges = std::move(edges);
   trace.detail = [&run](TaskId task) { return detail_of(run.program, *run.setup.prices, task); };
   if (run.step() != nullptr) add_step_tracks(run, rank, trace);
   return trace_of_rank(run.program.graph, run.timeline, rank, trace);
@@ -111,9 +113,11 @@ void write_folder(const Run& run, const Beside& beside, const std::set<std::uint
   const std::filesystem::path folder(options.output);
   std::vector<std::string> traces;
   TraceSize all;
+  std::map<std::uint32_t, TraceEdges> edges = trace_edges(run.program.graph, run.timeline);
   for (const std::uint32_t rank : ranks) {
     traces.push_back(fmt::format("traces/rank_{}.json{}", rank, options.gzip ? ".gz" : ""));
-    const TraceSize size = write_trace(folder / traces.back(), trace_of(run, options, rank), options.gzip);
+    const TraceSize size =
+        write_trace(folder / traces.back(), trace_of(run, options, std::move(edges[rank]), rank), options.gzip);
     all.json += size.json;
     all.file += size.file;
   }
@@ -254,7 +258,9 @@ int simulate_command(const SimulateArguments& options, const Console& console) {
   const std::string result = result_of(run, beside, options);
   if (!options.output.empty()) create_run_folder(options.output);
   if (!options.trace.empty()) {
-    const TraceSize size = write_trace(options.trace, trace_of(run, options, 0), options.trace.ends_with(".gz"));
+    TraceEdges edges = std::move(trace_edges(run.program.graph, run.timeline)[0]);
+    const std::string trace = trace_of(run, options, std::move(edges), 0);
+    const TraceSize size = write_trace(options.trace, trace, options.trace.ends_with(".gz"));
     if (run.step() != nullptr) report_size(options.trace, size, console);
   }
   if (!options.chakra.empty()) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "experiments/explain/replay_items.hpp"
 #include "experiments/explain/sensitivity.hpp"
 #include "timeline/bounds.hpp"
 #include "timeline/shortened.hpp"
@@ -106,19 +107,18 @@ void add_bounds(const TaskGraph& graph, const Timeline& timeline, Explanation& e
   e.idle = idle_of(busiest->resource, graph, timeline, e.path);
 }
 
-// `of_machine`: what the span answers to beside the graph's own times.
-using MoreItems = std::function<std::vector<Item>(const Gradient&)>;
+// What the span answers to.
+using Items = std::function<std::vector<Item>(const Gradient&)>;
 
 // `unexplained`: delays from that length on.
 Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span, const std::vector<bool>& stand_ins,
-                    const MoreItems& of_machine, const Progress& progress, Time unexplained = Time::max()) {
+                    const Items& items_by, const Progress& progress, Time unexplained = Time::max()) {
   constexpr std::size_t kParts = 5;
   ProgressCount part_done(progress, "parts of the explanation", kParts);
   const Time start = timeline.makespan - span;
   const History history(graph, timeline);
   const Gradient gradient = span_gradient(graph, timeline, history, start);
-  std::vector<Item> items = items_of(graph, gradient, span, stand_ins);
-  std::ranges::move(of_machine(gradient), std::back_inserter(items));
+  std::vector<Item> items = items_by(gradient);
   part_done();
 
   Explanation e{.start = start, .span = span};
@@ -151,9 +151,13 @@ std::string title_of(const Blame& blame) {
 }
 
 Explanation explain(const Run& run, const Progress& progress) {
-  Explanation e = explain(
-      run.program.graph, run.timeline, run.explained_span(), stand_ins_of(run.program),
-      [&](const Gradient& gradient) { return hardware_items(run, gradient); }, progress);
+  const std::vector<bool> stand_ins = stand_ins_of(run.program);
+  const auto items = [&](const Gradient& gradient) {
+    std::vector<Item> found = items_of(run.program.graph, gradient, run.explained_span(), stand_ins);
+    std::ranges::move(hardware_items(run, gradient), std::back_inserter(found));
+    return found;
+  };
+  Explanation e = explain(run.program.graph, run.timeline, run.explained_span(), stand_ins, items, progress);
   e.schedule = run.setup.scenario.schedule;
   if (is_by_slot(run)) e.sensitivities.clear();
   if (!run.has_given_slots()) e.known = known_time(run);
@@ -163,9 +167,9 @@ Explanation explain(const Run& run, const Progress& progress) {
 bool is_by_slot(const Run& run) { return run.step() != nullptr && run.setup.scenario.level == Level::by_slot; }
 
 Explanation explain(const ReplayGraph& replay, const Timeline& timeline, const Progress& progress) {
-  return explain(
-      replay.graph, timeline, gpu_span(replay, timeline), {}, [](const Gradient&) { return std::vector<Item>{}; },
-      progress, std::chrono::nanoseconds(kUnexplainedNs));
+  const Time span = gpu_span(replay, timeline);
+  const auto items = [&](const Gradient& gradient) { return replay_items(replay, gradient, span); };
+  return explain(replay.graph, timeline, span, {}, items, progress, std::chrono::nanoseconds(kUnexplainedNs));
 }
 
 }  // namespace moeline

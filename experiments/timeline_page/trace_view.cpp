@@ -97,10 +97,9 @@ class TraceView {
 
   // At measured times: the replay's differ by what kernels waited for SMs by chance.
   void add_path(const ReplayGraph& replay, const Explanation& explanation) {
-    std::vector<std::int64_t> bar_of_task(replay.graph.size(), kNoBar);
-    for (std::size_t event = 0; event < events_.size(); ++event) bar_of_task[replay.of_event[event]] = bar_of_[event];
     for (const PathStep& step : explanation.path) {
-      const std::int64_t bar = bar_of_task[step.task];
+      const std::int64_t event = replay.event_of[step.task];
+      const std::int64_t bar = event < 0 ? kNoBar : bar_of_[static_cast<std::size_t>(event)];
       if (bar == kNoBar) continue;
       const Bar& drawn = draft_.view.bars[static_cast<std::size_t>(bar)];
       const bool runs = step.reason == PathReason::running || step.reason == PathReason::slowed;
@@ -144,7 +143,7 @@ class TraceView {
     const Dependency& edge = measured_.dependencies[static_cast<std::size_t>(binding)];
     bar.delay = std::max(Time::zero(), bar.start - time_of(release.event_ns[event]));
     if (!edge.before.is_call && bar_of_[edge.before.index] != kNoBar) {
-      bar.released = {edge.from_start ? BarEvent::Of::start : BarEvent::Of::end,
+      bar.released = {edge.order != Order::end_to_start ? BarEvent::Of::start : BarEvent::Of::end,
                       static_cast<std::uint32_t>(bar_of_[edge.before.index])};
     } else {
       const char* what = edge.before.is_call ? "its launch by the host" : "a kernel before those that are shown";

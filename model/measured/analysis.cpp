@@ -109,6 +109,10 @@ bool has(const Measured& measured, KernelClass c) {
          measured.meaning.classes.end();
 }
 
+bool has_transfers(const Measured& m) {
+  return has(m, KernelClass::dispatch) || has(m, KernelClass::combine) || has(m, KernelClass::collective);
+}
+
 // Factor of the transfers at which the replay without barriers has grown by 1 %, within 0.01; 0 beyond 16.
 double transfer_knee(const Measured& measured, std::vector<WhatIf::Scale> scales) {
   constexpr double kGrowth = 1.01;
@@ -132,22 +136,75 @@ double transfer_knee(const Measured& measured, std::vector<WhatIf::Scale> scales
 
 }  // namespace
 
+namespace {
+
+// What takes no time in a replay, and how replay's --scale says so.
+struct Removal {
+  std::string what;
+  std::vector<WhatIf::Scale> scales;
+};
+
+std::vector<Removal> removals(const Measured& m) {
+  std::vector<Removal> list;
+  const auto computes = [](KernelClass k) { return work_of(k) == Work::compute; };
+  if (std::ranges::any_of(m.meaning.classes, computes)) list.push_back({"compute", {{"compute", 0}}});
+  std::vector<WhatIf::Scale> free;
+  if (has(m, KernelClass::barrier)) free.push_back({"barrier", 0});
+  if (has_transfers(m)) free.push_back({"transfer", 0});
+  if (!free.empty()) list.push_back({"communication", free});
+  if (has(m, KernelClass::copy)) list.push_back({"copies", {{"kernel:copy", 0}}});
+  if (!m.trace.calls.empty()) list.push_back({"host", {{"host", 0}}});
+  list.push_back({"gaps", {{"gaps", 0}}});
+  return list;
+}
+
+Without without_both(const Measured& m, const Removal& one, const Removal& other) {
+  std::vector<WhatIf::Scale> scales = one.scales;
+  scales.insert(scales.end(), other.scales.begin(), other.scales.end());
+  return {one.what + " and " + other.what, span_with(m, scales)};
+}
+
+std::optional<Without> best_pair(const Measured& m, const std::vector<Removal>& list) {
+  std::optional<Without> best;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    for (std::size_t j = i + 1; j < list.size(); ++j) {
+      Without both = without_both(m, list[i], list[j]);
+      if (!best || both.span < best->span) best = std::move(both);
+    }
+  }
+  return best;
+}
+
+Time span_without(const Counterfactuals& c, const std::string& what) {
+  const auto found = std::ranges::find(c.without, what, &Without::what);
+  return found == c.without.end() ? c.replay : found->span;
+}
+
+}  // namespace
+
 Counterfactuals counterfactuals(const Measured& measured) {
   constexpr std::size_t kQuickly = 20'000;  // events up to which a dozen replays take no time
+  constexpr double kBinds = 0.1;
+  const bool quickly = measured.trace.gpu_events.size() <= kQuickly;
+  const std::vector<Removal> list = removals(measured);
   Counterfactuals c;
+  c.replay = span_with(measured, {});
+  for (const Removal& each : list) c.without.push_back({each.what, span_with(measured, each.scales)});
+  c.no_communication = span_without(c, "communication");
+  c.no_gaps = span_without(c, "gaps");
+  if (!measured.trace.calls.empty()) c.no_host = span_without(c, "host");
+  std::ranges::stable_sort(c.without, {}, &Without::span);
+  if (quickly && ratio(c.without.front().span, c.replay) > 1 - kBinds) c.without_two = best_pair(measured, list);
   std::vector<WhatIf::Scale> barriers;
   if (has(measured, KernelClass::barrier)) barriers.push_back({"barrier", 0});
   c.without_barriers = !barriers.empty();
-  std::vector<WhatIf::Scale> free = barriers;
-  const bool transfers = has(measured, KernelClass::dispatch) || has(measured, KernelClass::combine) ||
-                         has(measured, KernelClass::collective);
-  if (transfers) free.push_back({"transfer", 0});
-  c.replay = span_with(measured, {});
-  c.no_communication = span_with(measured, free);
-  c.no_gaps = span_with(measured, {{"gaps", 0}});
-  if (!measured.trace.calls.empty()) c.no_host = span_with(measured, {{"host", 0}});
-  if (transfers && measured.trace.gpu_events.size() <= kQuickly) c.transfer_knee = transfer_knee(measured, barriers);
+  if (has_transfers(measured) && quickly) c.transfer_knee = transfer_knee(measured, barriers);
   return c;
+}
+
+const Without* most_gained(const Counterfactuals& c) {
+  const bool any = !c.without.empty() && c.without.front().span < c.replay;
+  return any ? &c.without.front() : nullptr;
 }
 
 namespace {

@@ -49,9 +49,19 @@ void add_communication(const Trace& trace, const Interpretation& meaning, const 
 
 // What a measured trace would have taken if one thing had been otherwise.
 
+/// The span of a replay in which one sort of things takes no time.
+struct Without {
+  std::string what;  ///< compute, communication (barriers included), copies, host, gaps
+  Time span{};
+};
+
 /// Spans of replays with one thing changed, of the first rank.
 struct Counterfactuals {
-  Time replay{};            ///< as it was
+  Time replay{};                 ///< as it was
+  std::vector<Without> without;  ///< shortest first; of what the trace has
+  /// Two of them at once, "communication and host", where neither alone shortens the replay by a tenth: each then hides
+  /// behind the other. Of at most 20,000 events.
+  std::optional<Without> without_two{};
   Time no_communication{};  ///< transfers, barriers and collectives take no time
   Time no_gaps{};           ///< nothing between a kernel and what it waited for
   /// Calls of the host take no time, and what they launch starts at once; null: the trace has none.
@@ -62,6 +72,9 @@ struct Counterfactuals {
 };
 
 [[nodiscard]] Counterfactuals counterfactuals(const Measured& measured);
+
+/// What a replay without it shortens most, or null where nothing does.
+[[nodiscard]] const Without* most_gained(const Counterfactuals& counterfactuals);
 
 // What a measured trace says about itself: who was busy when, what stood still and why.
 

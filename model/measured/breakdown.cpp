@@ -67,24 +67,36 @@ class Finder {
  public:
   Finder(const Measured& m, const Release& release) : m_(m), release_(release) {}
 
-  [[nodiscard]] Gap before(std::uint32_t next, Time length) const {
-    Gap gap{GapCause::between, length, next, -1};
-    const std::int64_t binding = release_.binding[next];
-    const bool idle_after = m_.trace.gpu_events[next].start_ns - release_.event_ns[next] >= kUnexplainedNs;
-    const Dependency* edge = binding < 0 ? nullptr : &m_.dependencies[static_cast<std::size_t>(binding)];
-    if (edge != nullptr && edge->reason == Reason::launch) {
-      gap.cause = host_waited(edge->before.index) ? GapCause::host_wait : GapCause::launch;
-    } else if (edge == nullptr || idle_after) {
-      gap.cause = GapCause::unexplained;
-    } else if (edge->reason != Reason::stream_order) {
-      gap.waited_for = edge->before.index;
-      const bool communicates = is_communication(m_.meaning.classes[edge->before.index]);
-      gap.cause = communicates ? GapCause::communication : GapCause::other_stream;
-    }
-    return gap;
+  // The gap that `next` ends, in two where its kernel stood still long after what it had waited for: first that, and
+  // then nothing that the trace says.
+  void add(std::uint32_t next, Time since, std::vector<Gap>& gaps) const {
+    const Time start = time_of(m_.trace.gpu_events[next].start_ns);
+    const Gap reason = reason_of(next);
+    const bool waited = binding_of(next) != nullptr;
+    const Time met = waited ? std::clamp(time_of(release_.event_ns[next]), since, start) : start;
+    const bool idle_after = start - met >= time_of(kUnexplainedNs);
+    const Time explained = idle_after ? met - since : start - since;
+    if (explained > Time::zero()) gaps.push_back({reason.cause, explained, next, reason.waited_for});
+    if (idle_after) gaps.push_back({GapCause::unexplained, start - met, next, -1});
   }
 
  private:
+  [[nodiscard]] const Dependency* binding_of(std::uint32_t next) const {
+    const std::int64_t binding = release_.binding[next];
+    return binding < 0 ? nullptr : &m_.dependencies[static_cast<std::size_t>(binding)];
+  }
+
+  [[nodiscard]] Gap reason_of(std::uint32_t next) const {
+    const Dependency* edge = binding_of(next);
+    if (edge == nullptr) return {GapCause::unexplained};
+    if (edge->reason == Reason::launch) {
+      return {host_waited(edge->before.index) ? GapCause::host_wait : GapCause::launch};
+    }
+    if (edge->reason == Reason::stream_order) return {GapCause::between};
+    const bool communicates = is_communication(m_.meaning.classes[edge->before.index]);
+    return {communicates ? GapCause::communication : GapCause::other_stream, Time{}, next, edge->before.index};
+  }
+
   [[nodiscard]] bool host_waited(std::uint32_t call) const {
     const std::int64_t binding = release_.call_binding[call];
     return binding >= 0 && m_.dependencies[static_cast<std::size_t>(binding)].reason == Reason::host_wait;
@@ -112,8 +124,7 @@ std::vector<Gap> gaps_of(const Measured& m, const Release& release, const std::v
     const GpuEvent& event = m.trace.gpu_events[i];
     if (event.end_ns >= m.trace.gpu_events[last].end_ns) last = i;
     if (!streams.contains(event.stream)) continue;
-    const Time start = std::chrono::nanoseconds(event.start_ns);
-    if (start > busy_until) gaps.push_back(finder.before(i, start - busy_until));
+    if (time_of(event.start_ns) > busy_until) finder.add(i, busy_until, gaps);
     busy_until = std::max<Time>(busy_until, std::chrono::nanoseconds(event.end_ns));
   }
   if (span.end > busy_until) gaps.push_back({GapCause::after_last, span.end - busy_until, last, -1});

@@ -21,18 +21,32 @@ enum class Reason : std::uint8_t {
 inline constexpr int kReasons = static_cast<int>(Reason::start_time) + 1;
 [[nodiscard]] const std::string& name_of(Reason reason);
 
+/// How sure a dependency is. What the trace states, or what cannot be otherwise (the order of a stream), has `of` 0;
+/// what was inferred has how many times its kernel showed it, of so many that could have.
+struct Evidence {
+  std::uint32_t seen = 0, of = 0;
+  [[nodiscard]] bool is_stated() const { return of == 0; }
+};
+
 /// A GPU event, or a call of the host.
 struct Node {
   std::uint32_t index = 0;  ///< into Trace::gpu_events or Trace::calls
   bool is_call = false;
 };
 
+/// What of `before` allows what of `after`.
+enum class Order : std::uint8_t {
+  end_to_start,
+  start_to_start,  ///< calls of the host; and what an arrow of the trace says so of
+  part_to_start,   ///< of kernels that overlap (programmatic dependent launch): as far into `before` as it was
+  end_to_end,      ///< `after` may end only when `before` has: what an arrow says so of
+};
+
 struct Dependency {
   Node before, after;
   Reason reason = Reason::stream_order;
-  /// `after` waits for the start of `before`, not for its end: calls of the host; and kernels that overlap the one
-  /// before them on their stream (programmatic dependent launch), which start as far into it as they did.
-  bool from_start = false;
+  Order order = Order::end_to_start;
+  Evidence evidence{};
 };
 
 /// What is known of a trace's order.
@@ -52,11 +66,5 @@ struct Dependency {
 /// By call: time from its start until what it launched could start, in ns. That of the quickest hundredth of all
 /// launches (others have to wait for more than the launch), or, where its own event started sooner, that event's.
 [[nodiscard]] std::vector<std::int64_t> launch_latencies_ns(const Trace& trace);
-
-class Launches;
-
-/// What each cudaStreamWaitEvent waited for, read from where it stands and from what happened: one edge per call, or
-/// none where the call says nothing that is not known. The rules stand at dependencies().
-[[nodiscard]] std::vector<Dependency> event_waits(const Launches& launches);
 
 }  // namespace moeline

@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "measured/dependencies.hpp"
-#include "measured/launches.hpp"
+#include "measured/edges.hpp"
 
 namespace moeline {
 namespace {
@@ -24,6 +23,7 @@ struct Reading {
   std::uint32_t waiter_stream = 0;
   Relative source;
   std::int64_t explained_ns = 0;  // summed over the layers
+  Evidence evidence{};
 };
 
 // For every kernel, the newest one of each other stream that it is known to follow. Kept where it changes.
@@ -144,10 +144,21 @@ class WaitReader {
         const auto waiter = std::lower_bound(after.begin(), after.end(), launched);
         const auto source = std::lower_bound(before.begin(), before.end(), recorded);
         if (waiter == after.end() || source == before.begin()) continue;
-        const std::uint32_t from = order_[*std::prev(source)];
-        if (event(from).gpu == event(order_[*waiter]).gpu) add(from, order_[*waiter]);
+        const std::uint32_t from = ends_last(before.begin(), source);
+        if (event(from).gpu == event(order_[*waiter]).gpu) add(from, order_[*waiter], {});
       }
     }
+  }
+
+  // Of positions up to `end`: a kernel that overlaps those behind it on its stream may outlast them.
+  template <class Position>
+  [[nodiscard]] std::uint32_t ends_last(Position begin, Position end) const {
+    constexpr std::ptrdiff_t kLookedAt = 16;
+    const Position first = end - std::min(kLookedAt, end - begin);
+    const auto ends_sooner = [&](std::size_t a, std::size_t b) {
+      return event(order_[a]).end_ns < event(order_[b]).end_ns;
+    };
+    return order_[*std::max_element(first, end, ends_sooner)];
   }
 
   void find_waiters(Wait& wait, std::size_t end) const {
@@ -194,9 +205,9 @@ class WaitReader {
         if (stream == l_.stream[waiter] || event(any).gpu != event(waiter).gpu) continue;
         for (const auto& [source, last] : sources_of(newest, stream)) {
           const Relative relative = relative_to(l_, waiter, source, last);
-          const std::optional<std::int64_t> explained = explained_ns(members, l_.stream[waiter], relative);
-          if (!explained) continue;
-          readings.push_back({l_.stream[waiter], relative, *explained});
+          const std::optional<Reading> reading = read_as(members, l_.stream[waiter], relative);
+          if (!reading) continue;
+          readings.push_back(*reading);
           break;
         }
       }
@@ -205,8 +216,8 @@ class WaitReader {
   }
 
   // nullopt: the layers refute it.
-  [[nodiscard]] std::optional<std::int64_t> explained_ns(const std::vector<const Wait*>& members,
-                                                         std::uint32_t waiter_stream, const Relative& relative) const {
+  [[nodiscard]] std::optional<Reading> read_as(const std::vector<const Wait*>& members, std::uint32_t waiter_stream,
+                                               const Relative& relative) const {
     std::int64_t explained = 0;
     Votes votes;
     for (const Wait* wait : members) {
@@ -220,7 +231,8 @@ class WaitReader {
       const std::int64_t ready_ns = l_.ready_ns[static_cast<std::size_t>(waiter)];
       if (fits) explained += std::max<std::int64_t>(0, event(source).end_ns - ready_ns);
     }
-    return votes.accept() ? std::optional(explained) : std::nullopt;
+    if (!votes.accept()) return std::nullopt;
+    return Reading{waiter_stream, relative, explained, votes.evidence()};
   }
 
   [[nodiscard]] std::int64_t waiter_on(const Wait& wait, std::uint32_t stream) const {
@@ -237,27 +249,32 @@ class WaitReader {
       const std::int64_t waiter = waiter_on(wait, best->waiter_stream);
       const std::int64_t source =
           waiter == kNone ? kNone : resolve(l_, static_cast<std::uint32_t>(waiter), best->source);
-      if (source != kNone) add(static_cast<std::uint32_t>(source), static_cast<std::uint32_t>(waiter));
+      if (source != kNone) {
+        add(static_cast<std::uint32_t>(source), static_cast<std::uint32_t>(waiter), best->evidence);
+      }
       return;
     }
     // Nothing waited here: the first kernel launched follows the youngest source that says something new.
     const std::uint32_t waiter = wait.waiters.front();
     std::int64_t youngest = kNone;
+    Evidence evidence;
     for (const Reading& reading : readings) {
       if (reading.waiter_stream != l_.stream[waiter]) continue;
       const std::int64_t source = resolve(l_, waiter, reading.source);
       if (source == kNone || knowledge_.implies(static_cast<std::uint32_t>(source), waiter)) continue;
       const auto launched = [&](std::int64_t i) { return l_.launched_ns(static_cast<std::uint32_t>(i)); };
-      if (youngest == kNone || launched(source) > launched(youngest)) youngest = source;
+      if (youngest != kNone && launched(source) <= launched(youngest)) continue;
+      youngest = source;
+      evidence = reading.evidence;
     }
-    if (youngest != kNone) add(static_cast<std::uint32_t>(youngest), waiter);
+    if (youngest != kNone) add(static_cast<std::uint32_t>(youngest), waiter, evidence);
   }
 
-  void add(std::uint32_t before, std::uint32_t after) {
+  void add(std::uint32_t before, std::uint32_t after, Evidence evidence) {
     if (before >= after || event(before).end_ns > event(after).start_ns) return;
     if (knowledge_.implies(before, after)) return;
     knowledge_.add(before, after);
-    found_.push_back({{before, false}, {after, false}, Reason::event_wait, false});
+    found_.push_back({{before, false}, {after, false}, Reason::event_wait, Order::end_to_start, evidence});
   }
 
   const Launches& l_;

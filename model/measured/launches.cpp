@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "measured/dependencies.hpp"
+#include "measured/edges.hpp"
 
 namespace moeline {
 
@@ -10,25 +10,26 @@ Launches::Launches(const Trace& of_trace, const Interpretation& its_meaning) : t
   const auto events = static_cast<std::uint32_t>(trace.gpu_events.size());
   std::map<std::pair<std::uint16_t, std::uint32_t>, std::uint32_t> numbers;
   stream.resize(events);
-  previous.assign(events, kNone);
   for (std::uint32_t i = 0; i < events; ++i) {
     const GpuEvent& event = trace.gpu_events[i];
     const auto next = static_cast<std::uint32_t>(numbers.size());
     stream[i] = numbers.try_emplace({event.gpu, event.stream}, next).first->second;
     if (stream[i] == on_stream.size()) on_stream.emplace_back();
-    std::vector<std::uint32_t>& fifo = on_stream[stream[i]];
-    if (!fifo.empty()) previous[i] = fifo.back();
-    fifo.push_back(i);
+    on_stream[stream[i]].push_back(i);
   }
   const std::vector<std::int64_t> latency_ns = launch_latencies_ns(trace);
   ready_ns.resize(events);
   for (std::uint32_t i = 0; i < events; ++i) {
     const GpuEvent& event = trace.gpu_events[i];
-    std::int64_t ready = event.call < 0 ? 0 : launched_ns(i) + latency_ns[static_cast<std::size_t>(event.call)];
-    if (previous[i] != kNone) {
-      ready = std::max(ready, trace.gpu_events[static_cast<std::size_t>(previous[i])].end_ns);
-    }
+    const std::int64_t ready = event.call < 0 ? 0 : launched_ns(i) + latency_ns[static_cast<std::size_t>(event.call)];
     ready_ns[i] = std::min(ready, event.start_ns);
+  }
+  fifo = stream_order(trace);
+  for (const Dependency& edge : fifo) {
+    const GpuEvent& before = trace.gpu_events[edge.before.index];
+    std::int64_t& ready = ready_ns[edge.after.index];
+    ready = std::max(ready,
+                     edge.order == Order::part_to_start ? trace.gpu_events[edge.after.index].start_ns : before.end_ns);
   }
   by_end.resize(events);
   for (std::uint32_t i = 0; i < events; ++i) by_end[i] = i;

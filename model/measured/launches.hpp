@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "measured/dependencies.hpp"
 #include "trace/interpret.hpp"
 
 namespace moeline {
@@ -21,7 +22,7 @@ class Launches {
   const Interpretation& meaning;
   std::vector<std::uint32_t> stream;                  ///< by event
   std::vector<std::vector<std::uint32_t>> on_stream;  ///< events by stream, in order of start
-  std::vector<std::int64_t> previous;                 ///< by event: the one before it on its stream, or kNone
+  std::vector<Dependency> fifo;                       ///< stream_order of the trace
   std::vector<std::int64_t> ready_ns;                 ///< by event: its stream is free and it is launched
   std::vector<std::vector<std::uint32_t>> in_phase;   ///< events by phase, in order of launch
   std::vector<std::uint32_t> by_end;                  ///< events by end
@@ -65,6 +66,9 @@ class Votes {
  public:
   void add(bool fits) { ++(fits ? fit_ : refute_); }
   [[nodiscard]] bool accept() const { return fit_ > 0 && 9 * refute_ <= fit_; }
+  [[nodiscard]] Evidence evidence() const {
+    return {static_cast<std::uint32_t>(fit_), static_cast<std::uint32_t>(fit_ + refute_)};
+  }
 
  private:
   std::size_t fit_ = 0, refute_ = 0;

@@ -6,14 +6,55 @@
 namespace moeline {
 namespace {
 
-// When `edge` allowed its end to start, as measured. A kernel that overlaps the one before it on its stream was allowed
-// to when it did: as far into that kernel as it was.
+// When `edge` allowed its `after` to start, as measured. A kernel that overlaps the one before it on its stream was
+// allowed to when it did.
 std::int64_t met_ns(const Measured& m, const Dependency& edge, const std::vector<std::int64_t>& latency_ns) {
   if (edge.before.is_call) {
     const std::int64_t start = m.trace.calls[edge.before.index].start_ns;
-    return edge.from_start ? start : start + latency_ns[edge.before.index];
+    return edge.order == Order::start_to_start ? start : start + latency_ns[edge.before.index];
   }
-  return edge.from_start ? m.trace.gpu_events[edge.after.index].start_ns : m.trace.gpu_events[edge.before.index].end_ns;
+  const GpuEvent& before = m.trace.gpu_events[edge.before.index];
+  if (edge.order == Order::part_to_start) return m.trace.gpu_events[edge.after.index].start_ns;
+  return edge.order == Order::start_to_start ? before.start_ns : before.end_ns;
+}
+
+std::int64_t lead_ns(const Measured& m, std::uint32_t event) {
+  return m.trace.gpu_events[event].start_ns - m.trace.launched_ns(m.trace.gpu_events[event]);
+}
+
+// Events that waited for nothing later than their launch.
+std::vector<std::uint32_t> bound_by_launch(const Measured& m, const Release& release) {
+  std::vector<std::uint32_t> events;
+  for (std::uint32_t i = 0; i < release.binding.size(); ++i) {
+    if (release.binding[i] < 0) continue;
+    if (m.dependencies[static_cast<std::size_t>(release.binding[i])].reason == Reason::launch) events.push_back(i);
+  }
+  return events;
+}
+
+// What a launch takes until its kernel starts, where nothing else holds that up: the median.
+std::int64_t usual_lead_ns(const Measured& m, const std::vector<std::uint32_t>& events) {
+  std::vector<std::int64_t> leads;
+  for (const std::uint32_t i : events) leads.push_back(lead_ns(m, i));
+  if (leads.empty()) return 0;
+  const auto middle = leads.begin() + static_cast<std::ptrdiff_t>((leads.size() - 1) / 2);
+  std::nth_element(leads.begin(), middle, leads.end());
+  return *middle;
+}
+
+void find_slow_launches(const Measured& m, Release& release) {
+  constexpr std::int64_t kMuch = 4;
+  const std::vector<std::uint32_t> events = bound_by_launch(m, release);
+  const std::int64_t usual_ns = usual_lead_ns(m, events);
+  for (const std::uint32_t i : events) {
+    const GpuEvent& event = m.trace.gpu_events[i];
+    if (event.start_ns - release.event_ns[i] < kUnexplainedNs) continue;
+    const auto index = static_cast<std::size_t>(event.call);
+    const HostCall& call = m.trace.calls[index];
+    std::int64_t& latency = release.latency_ns[index];
+    latency = lead_ns(m, i) <= kMuch * usual_ns ? lead_ns(m, i) : std::min(latency, call.end_ns - call.start_ns);
+    release.event_ns[i] = call.start_ns + latency;
+  }
 }
 
 bool is_persistent(const Trace& trace, const GpuEvent& event) { return event.blocks > 0 && event.blocks <= trace.sms; }
@@ -68,20 +109,22 @@ Measured understand(Trace trace, const KernelMap& map) {
 }
 
 Release release_times(const Measured& m) {
-  const std::vector<std::int64_t> latency = launch_latencies_ns(m.trace);
   Release r;
+  r.latency_ns = launch_latencies_ns(m.trace);
   r.event_ns.assign(m.trace.gpu_events.size(), 0);
   r.call_ns.assign(m.trace.calls.size(), 0);
   r.binding.assign(m.trace.gpu_events.size(), -1);
   r.call_binding.assign(m.trace.calls.size(), -1);
   for (std::size_t i = 0; i < m.dependencies.size(); ++i) {
     const Dependency& edge = m.dependencies[i];
-    const std::int64_t met = met_ns(m, edge, latency);
+    if (edge.order == Order::end_to_end) continue;
+    const std::int64_t met = met_ns(m, edge, r.latency_ns);
     std::int64_t& ns = (edge.after.is_call ? r.call_ns : r.event_ns)[edge.after.index];
     std::int64_t& binding = (edge.after.is_call ? r.call_binding : r.binding)[edge.after.index];
     if (met >= ns || binding < 0) binding = static_cast<std::int64_t>(i);
     ns = std::max(ns, met);
   }
+  find_slow_launches(m, r);
   return r;
 }
 

@@ -16,8 +16,12 @@ struct Measured {
 };
 [[nodiscard]] Measured understand(Trace trace, const KernelMap& map = {});
 
-/// By GPU event and by call.
+/// By GPU event and by call. The latency of a launch is that of launch_latencies_ns; of one whose kernel waited for
+/// nothing else and started 20 us later still, it is the whole time until then, if others of this trace take a quarter
+/// as long at least, or longer. Else the launch was over when its call returned, and something kept the kernel that the
+/// trace does not show.
 struct Release {
+  std::vector<std::int64_t> latency_ns;         ///< by call
   std::vector<std::int64_t> event_ns, call_ns;  ///< the last dependency was met; 0 where there is none
   std::vector<std::int64_t> binding;            ///< by event: which one that was, an index; -1: it had none
   std::vector<std::int64_t> call_binding;       ///< the same by call

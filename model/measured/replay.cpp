@@ -65,6 +65,7 @@ class Factors {
 
   [[nodiscard]] bool means(const std::string& what, std::uint32_t event) const {
     const KernelClass c = m_.meaning.classes[event];
+    if (what == "compute") return !is_communication(c) && c != KernelClass::copy;
     if (what == "transfer") return is_communication(c) && c != KernelClass::barrier;
     if (what == "barrier" || what == "dispatch" || what == "combine") return name_of(c) == what;
     if (what.starts_with(kKernelPrefix)) return name_of(c) == what.substr(std::string_view(kKernelPrefix).size());
@@ -72,7 +73,7 @@ class Factors {
   }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    std::vector<std::string> names = {"transfer", "barrier", "dispatch", "combine", "gaps", "host"};
+    std::vector<std::string> names = {"compute", "transfer", "barrier", "dispatch", "combine", "gaps", "host"};
     for (const KernelClass c : m_.meaning.classes) {
       std::string name = kKernelPrefix + name_of(c);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
@@ -141,18 +142,16 @@ class Labels {
     label.phase = phase == kNoPhase ? no_phase_ : static_cast<std::uint32_t>(phase);
     return label;
   }
-  Label of_call() { return of_host("launch"); }
-  Label of_part() { return of_host("part of a kernel that another overlaps"); }
-
- private:
-  Label of_host(const char* name) {
+  Label of_call() {
     Label label;
-    label.name = draft_.intern(name);
+    label.name = draft_.intern("launch");
     label.task_class = draft_.add_class("host", Role::host);
     label.stream = host_;
     label.phase = no_phase_;
     return label;
   }
+
+ private:
   std::uint16_t stream(const GpuEvent& event) {
     const auto [found, added] = streams_.try_emplace({event.gpu, event.stream}, std::uint16_t{0});
     if (added) {
@@ -201,55 +200,148 @@ WhatIf::Removed parse_removed(const std::string& text) {
   return removed;
 }
 
-ReplayGraph replay_graph(const Measured& m, const WhatIf& what_if) {
-  const Release release = release_times(m);
-  const std::vector<Pause> pauses = pauses_of(m, release);
-  const Factors factors(m, what_if.scales);
-  const std::vector<bool> keep = kept(m, what_if.removed);
-  const std::vector<std::int64_t> latency = launch_latencies_ns(m.trace);
-  TaskGraphDraft draft;
-  draft.reserve(m.trace.gpu_events.size() + m.trace.calls.size(), m.dependencies.size());
-  Labels labels(m, draft);
-  std::vector<TaskId> of_event;
-  for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
-    const GpuEvent& event = m.trace.gpu_events[i];
-    Task task;
-    task.solo = scaled(event.end_ns - event.start_ns, factors.of(i));
-    task.delay = std::chrono::nanoseconds(pauses[i].given_ns) + scaled(pauses[i].gap_ns, factors.gaps);
-    of_event.push_back(draft.add(task, labels.of_event(i)));
-    if (const std::int64_t anchor = pauses[i].anchor; anchor >= 0) {
-      draft.start_after_start(of_event[static_cast<std::size_t>(anchor)], of_event.back());
-    }
+namespace {
+
+constexpr TaskId kNotYet = ~TaskId{0};
+
+class GraphWriter {
+ public:
+  GraphWriter(const Measured& m, const WhatIf& what_if)
+      : m_(m),
+        release_(release_times(m)),
+        factors_(m, what_if.scales),
+        keep_(kept(m, what_if.removed)),
+        of_call_(m.trace.calls.size(), kNotYet),
+        labels_(m, draft_) {
+    draft_.reserve(m.trace.gpu_events.size() + m.trace.calls.size(), m.dependencies.size());
   }
-  std::vector<TaskId> of_call(m.trace.calls.size(), ~TaskId{0});
-  const auto task_of_call = [&](std::uint32_t i) {
-    if (of_call[i] == ~TaskId{0}) {
-      Task task;
-      task.solo = scaled(latency[i], factors.host);
-      task.delay = scaled(std::max<std::int64_t>(0, m.trace.calls[i].start_ns - release.call_ns[i]), factors.host);
-      of_call[i] = draft.add(task, labels.of_call());
+
+  ReplayGraph write() {
+    find_cuts();
+    const std::vector<Pause> pauses = pauses_of(m_, release_);
+    for (std::uint32_t i = 0; i < m_.trace.gpu_events.size(); ++i) add_event(i, pauses[i]);
+    for (std::uint32_t i = 0; i < m_.trace.gpu_events.size(); ++i) {
+      if (!cuts_[i].empty()) add_pieces(i);
     }
-    return of_call[i];
+    for (std::size_t i = 0; i < m_.dependencies.size(); ++i) {
+      if (keep_[i]) add_edge(m_.dependencies[i]);
+    }
+    return {TaskGraph(std::move(draft_)), std::move(of_event_), std::move(event_of_), std::move(gap_ns_)};
+  }
+
+ private:
+  // The place in an event at which another starts, and the piece of it that ends there.
+  struct Cut {
+    std::int64_t at_ns = 0;
+    TaskId piece = kNotYet;
   };
-  for (std::size_t i = 0; i < m.dependencies.size(); ++i) {
-    const Dependency& edge = m.dependencies[i];
-    if (!keep[i]) continue;
-    const TaskId before = edge.before.is_call ? task_of_call(edge.before.index) : of_event[edge.before.index];
-    const TaskId after = edge.after.is_call ? task_of_call(edge.after.index) : of_event[edge.after.index];
-    if (!edge.from_start) {
-      draft.start_after_end(before, after);
-    } else if (edge.before.is_call) {
-      draft.start_after_start(before, after);
-    } else {  // `after` starts as far into `before` as it did
-      Task part;
-      part.solo = scaled(m.trace.gpu_events[edge.after.index].start_ns - m.trace.gpu_events[edge.before.index].start_ns,
-                         factors.of(edge.before.index));
-      const TaskId reached = draft.add(part, labels.of_part());
-      draft.start_after_start(before, reached);
-      draft.start_after_end(reached, after);
+
+  [[nodiscard]] std::int64_t length_ns(std::uint32_t event) const {
+    return m_.trace.gpu_events[event].end_ns - m_.trace.gpu_events[event].start_ns;
+  }
+  // A kernel whose end waited for another's works no longer than it says.
+  [[nodiscard]] std::int64_t work_ns(std::uint32_t event) const {
+    const std::int64_t work = m_.trace.gpu_events[event].work_ns;
+    return held_[event] && work >= 0 ? std::min(work, length_ns(event)) : length_ns(event);
+  }
+  [[nodiscard]] std::int64_t offset_ns(const Dependency& edge) const {
+    return m_.trace.gpu_events[edge.after.index].start_ns - m_.trace.gpu_events[edge.before.index].start_ns;
+  }
+
+  void find_cuts() {
+    cuts_.resize(m_.trace.gpu_events.size());
+    held_.resize(m_.trace.gpu_events.size(), false);
+    for (std::size_t i = 0; i < m_.dependencies.size(); ++i) {
+      const Dependency& edge = m_.dependencies[i];
+      if (keep_[i] && edge.order == Order::end_to_end) held_[edge.after.index] = true;
+      if (!keep_[i] || edge.order != Order::part_to_start || offset_ns(edge) == 0) continue;
+      cuts_[edge.before.index].push_back({offset_ns(edge)});
+    }
+    for (std::vector<Cut>& cuts : cuts_) {
+      std::ranges::sort(cuts, {}, &Cut::at_ns);
+      const auto doubles = std::ranges::unique(cuts, {}, &Cut::at_ns);
+      cuts.erase(doubles.begin(), doubles.end());
     }
   }
-  return {TaskGraph(std::move(draft)), std::move(of_event)};
+
+  TaskId add(const Task& task, const Label& label, std::int64_t event, std::int64_t gap_ns) {
+    event_of_.push_back(event);
+    gap_ns_.push_back(gap_ns);
+    return draft_.add(task, label);
+  }
+
+  void add_event(std::uint32_t i, const Pause& pause) {
+    Task task;
+    if (cuts_[i].empty()) task.solo = scaled(work_ns(i), factors_.of(i));
+    task.delay = std::chrono::nanoseconds(pause.given_ns) + scaled(pause.gap_ns, factors_.gaps);
+    of_event_.push_back(add(task, labels_.of_event(i), i, pause.gap_ns));
+    if (pause.anchor >= 0) {
+      draft_.start_after_start(of_event_[static_cast<std::size_t>(pause.anchor)], of_event_.back());
+    }
+  }
+
+  void add_pieces(std::uint32_t i) {
+    std::int64_t from_ns = 0;
+    TaskId before = kNotYet;
+    const auto next = [&](std::int64_t until_ns) {
+      Task piece;
+      piece.solo = scaled(until_ns - from_ns, factors_.of(i));
+      const TaskId task = add(piece, labels_.of_event(i), i, 0);
+      if (before == kNotYet) {
+        draft_.start_after_start(of_event_[i], task);
+      } else {
+        draft_.start_after_end(before, task);
+      }
+      from_ns = until_ns;
+      return before = task;
+    };
+    for (Cut& cut : cuts_[i]) cut.piece = next(cut.at_ns);
+    draft_.end_after_end(next(length_ns(i)), of_event_[i]);
+  }
+
+  TaskId task_of_call(std::uint32_t i) {
+    if (of_call_[i] == kNotYet) {
+      Task task;
+      task.solo = scaled(release_.latency_ns[i], factors_.host);
+      task.delay = scaled(std::max<std::int64_t>(0, m_.trace.calls[i].start_ns - release_.call_ns[i]), factors_.host);
+      of_call_[i] = add(task, labels_.of_call(), -1, 0);
+    }
+    return of_call_[i];
+  }
+  TaskId task_of(Node node) { return node.is_call ? task_of_call(node.index) : of_event_[node.index]; }
+
+  void add_edge(const Dependency& edge) {
+    const TaskId before = task_of(edge.before);
+    const TaskId after = task_of(edge.after);
+    if (edge.order == Order::end_to_start) {
+      draft_.start_after_end(before, after);
+    } else if (edge.order == Order::end_to_end) {
+      draft_.end_after_end(before, after);
+    } else if (edge.order == Order::start_to_start || offset_ns(edge) == 0) {
+      draft_.start_after_start(before, after);
+    } else {  // `after` starts as far into `before` as it did
+      const auto cut = std::ranges::find(cuts_[edge.before.index], offset_ns(edge), &Cut::at_ns);
+      draft_.start_after_end(cut->piece, after);
+    }
+  }
+
+  const Measured& m_;
+  Release release_;
+  Factors factors_;
+  std::vector<bool> keep_;
+  std::vector<std::vector<Cut>> cuts_;  // by event
+  std::vector<bool> held_;              // by event: its end waits for another's
+  std::vector<TaskId> of_call_;
+  TaskGraphDraft draft_;
+  Labels labels_;
+  std::vector<TaskId> of_event_;
+  std::vector<std::int64_t> event_of_, gap_ns_;
+};
+
+}  // namespace
+
+ReplayGraph replay_graph(const Measured& measured, const WhatIf& what_if) {
+  return GraphWriter(measured, what_if).write();
 }
 
 Time gpu_span(const ReplayGraph& replay, const Timeline& timeline) {
@@ -332,7 +424,8 @@ std::string to_graph_json(const Measured& m) {
   for (const Dependency& edge : m.dependencies) {
     next();
     out += fmt::format(R"({{"from": "{}", "to": "{}", "reason": "{}", "when": "{}"}})", id_of(edge.before),
-                       id_of(edge.after), name_of(edge.reason), edge.from_start ? "start" : "end");
+                       id_of(edge.after), name_of(edge.reason),
+                       edge.order == Order::end_to_start || edge.order == Order::end_to_end ? "end" : "start");
   }
   out += fmt::format("\n]\n}}\n");
   return out;

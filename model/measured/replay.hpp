@@ -14,7 +14,7 @@ namespace moeline {
 /// for itself after the change is not made faster.
 struct WhatIf {
   struct Scale {
-    std::string what;  ///< a phase; transfer, barrier, dispatch, combine (by kernel); kernel:CLASS; gaps; host
+    std::string what;  ///< a phase; compute, transfer, barrier, dispatch, combine (by kernel); kernel:CLASS; gaps; host
     double factor = 1;
   };
   struct Removed {
@@ -31,13 +31,16 @@ struct WhatIf {
 
 struct ReplayGraph {
   TaskGraph graph;
-  std::vector<TaskId> of_event;  ///< by GPU event
+  std::vector<TaskId> of_event;        ///< by GPU event
+  std::vector<std::int64_t> event_of;  ///< by task: the GPU event that it is, or a piece of; -1: the host's
+  std::vector<std::int64_t> gap_ns;    ///< by task: what of its delay is a gap, before any change
 };
 
 /// One task per GPU event and per call that launched one. A task starts its measured time after the last thing it
-/// waited for: that gap is its delay. What it waited for SMs is left out: whether two kernels meet depends on the very
-/// times that a change moves, so the replay of the unchanged trace comes that much early behind such a wait. Throws
-/// SpecError, naming what there is, for a change that touches nothing.
+/// waited for: that gap is its delay. An event in which others start (programmatic dependent launch) takes no time
+/// itself, and ends with the last of the pieces that it is cut into at their starts. What it waited for SMs is left
+/// out: whether two kernels meet depends on the very times that a change moves, so the replay of the unchanged trace
+/// comes that much early behind such a wait. Throws SpecError, naming what there is, for a change that touches nothing.
 [[nodiscard]] ReplayGraph replay_graph(const Measured& measured, const WhatIf& what_if = {});
 
 /// First start to last end of the GPU events.

@@ -157,10 +157,10 @@ void add_kernel(const std::string& kernel, const std::vector<Visits>& by_rank, S
     return;
   }
   result.joint.push_back({.kernel = kernel,
-                             .count = gatherings.size(),
-                             .median_skew = time_of(quantile_of(gatherings, 0.5, skew_of)),
-                             .p95_skew = time_of(quantile_of(gatherings, 0.95, skew_of)),
-                             .end_spread = time_of(quantile_of(gatherings, 0.5, spread_of))});
+                          .count = gatherings.size(),
+                          .median_skew = time_of(quantile_of(gatherings, 0.5, skew_of)),
+                          .p95_skew = time_of(quantile_of(gatherings, 0.95, skew_of)),
+                          .end_spread = time_of(quantile_of(gatherings, 0.5, spread_of))});
   result.met += gatherings.size();
   add_waits(by_rank, gatherings, result);
 }

@@ -24,10 +24,12 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/text.hpp"
 #include "timeline/trace_tasks.hpp"
+#include "trace/trace.hpp"
 
 namespace moeline {
 namespace {
@@ -69,6 +71,7 @@ class TraceWriter {
       host_work();
       counters();
     }
+    stated_edges();
     given_counters();
     print("\n]\n}}\n");
     return fmt::to_string(out_);
@@ -184,6 +187,7 @@ class TraceWriter {
       const std::int64_t end = end_ns(tasks_.kernels[next - 1]);
       const Phase& phase = graph_.phases()[id];
       if (options_.phases_only) {
+        first_of_slice_.insert(task);
         phase_slice(phase, stream_of(task).id, {start, end});
       } else {
         annotation(phase.name, stream_of(task).id, {start, end}, phase.layer, phase.micro_batch);
@@ -214,6 +218,9 @@ class TraceWriter {
         rank_, stream_of(id).id, tasks_.correlation.at(id), tasks_.correlation.at(id),
         json_text(graph_.classes()[label.task_class].name), json_text(detail_of(id)), to_us(graph_.task(id).solo),
         slowdown(id));
+    if (const auto work = options_.edges.work.find(id); work != options_.edges.work.end()) {
+      text += fmt::format(R"(, "work us": {:.3f})", to_us(work->second));
+    }
     if (on_the_wire(id)) {
       for (const Usage& usage : graph_.usages(id)) {
         text += fmt::format(R"(, {}: {:.1f})", json_text(graph_.resources()[usage.link].name), usage.rate);
@@ -270,6 +277,26 @@ class TraceWriter {
           kHostPid + rank_, thread, us(from));
     event(R"({{"ph": "f", "cat": "{}", "name": "{}", "id": {}, "pid": {}, "tid": {}, "ts": {}, "bp": "e"}})", kind,
           kind, id, rank_, stream_of(kernel).id, us(to));
+  }
+
+  // What kernels of other streams let kernels start and end; of whole phases, what let them start. A flow ends behind
+  // where it starts, also where both are at one instant.
+  void stated_edges() {
+    for (const TraceEdge& edge : options_.edges.edges) {
+      const bool from_start = is_start(edge.from), to_start = is_start(edge.to);
+      if (options_.phases_only && !(to_start && first_of_slice_.contains(task_of(edge.to)))) continue;
+      const std::string_view kind = !to_start ? kEndAfterEnd : from_start ? kStartAfterStart : kStartAfterEnd;
+      const std::size_t id = ++last_flow_;
+      edge_end("s", kind, id, edge.from, from_start ? 1 : 2);
+      edge_end("f", kind, id, edge.to, from_start ? 2 : 1);
+    }
+  }
+  void edge_end(const char* ph, std::string_view kind, std::size_t id, EventId event_id, std::int64_t inside_ns) {
+    const TaskId task = task_of(event_id);
+    const std::int64_t inside = std::min(inside_ns, end_ns(task) - start_ns(task));
+    const std::int64_t at = is_start(event_id) ? start_ns(task) + inside : end_ns(task) - inside;
+    event(R"({{"ph": "{}", "cat": "{}", "name": "{}", "id": {}, "pid": {}, "tid": {}, "ts": {}, "bp": "e"}})", ph, kind,
+          kind, id, rank_, stream_of(task).id, us(at));
   }
 
   // Each kind of host work on threads of its own, a second one where two of a kind overlap.
@@ -378,6 +405,7 @@ class TraceWriter {
   std::size_t last_flow_;
   std::size_t waits_ = 0;   // calls written
   std::size_t phases_ = 0;  // slices written
+  std::set<TaskId> first_of_slice_;
   fmt::memory_buffer out_;
   bool first_ = true;
 };

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/timeline.hpp"
+#include "timeline/trace_edges.hpp"
 
 namespace moeline {
 
@@ -42,6 +42,7 @@ struct TraceOptions {
   std::vector<TraceTrack> tracks{};
   std::vector<TraceCounter> counters{};
   std::function<std::string(TaskId)> detail{};  ///< of a kernel; by default that of its label
+  TraceEdges edges{};                           ///< of this rank: flows that say what its kernels waited for
   bool whole_us = false;                        ///< round times to whole us: HTA rounds fractions inwards
 };
 

@@ -336,6 +336,7 @@ Trace assemble(TraceRecords records, const TraceFacts& facts, const std::filesys
   find_phases_and_steps(records);
   assign_flops(records);
   trace.flows = gpu_flows(records);
+  trace.states_order = records.states_order;
   trace.names = std::move(records.names);
   trace.gpu_events.reserve(records.gpu.size());
   for (const GpuRecord& record : records.gpu) trace.gpu_events.push_back(record.event);

@@ -81,6 +81,28 @@ std::size_t overlapping(const TraceRecords& records) {
   return count;
 }
 
+// A copy between device and host whose call was still there when it ended. Copies inside the device, and those of
+// pinned memory by an asynchronous call, are never waited for: a call that outlives them is slow.
+void find_blocking_copies(TraceRecords& records) {
+  for (const GpuRecord& record : records.gpu) {
+    if (record.event.kind != GpuEventKind::memcpy || record.event.call < 0) continue;
+    CallRecord& call = records.calls[static_cast<std::size_t>(record.event.call)];
+    const std::string& name = records.names[record.event.name].name;
+    const bool in_device = name.find("DtoD") != std::string::npos;
+    const bool pageable = name.find("Pageable") != std::string::npos;
+    const bool outlived = call.call.end_ns >= record.event.end_ns;
+    if (outlived && !in_device && (pageable || call.may_block)) call.call.blocks = true;
+  }
+}
+
+// Ends are ordered by time, and what happens at one instant by the events' own order: so no circle can arise.
+bool follows(const TraceRecords& records, std::uint32_t from, std::uint32_t to, FlowKind kind) {
+  if (kind != FlowKind::end_to_end) return from < to;
+  const std::int64_t from_ns = records.gpu[from].event.end_ns;
+  const std::int64_t to_ns = records.gpu[to].event.end_ns;
+  return from_ns < to_ns || (from_ns == to_ns && from < to);
+}
+
 }  // namespace
 
 void find_calls(TraceRecords& records) {
@@ -126,6 +148,7 @@ void find_calls(TraceRecords& records) {
   by_start.reserve(kept.size());
   for (const std::size_t i : kept) by_start.push_back(calls[i]);
   calls = std::move(by_start);
+  find_blocking_copies(records);
 }
 
 void assign_flops(TraceRecords& records) {
@@ -159,7 +182,8 @@ std::vector<GpuFlow> gpu_flows(const TraceRecords& records) {
     const auto start = flow.is_start ? starts.end() : starts.find(flow.id);
     if (start == starts.end()) continue;
     const auto event = event_at(flow);
-    if (event && start->second < *event) found.push_back({start->second, *event});
+    if (event && follows(records, start->second, *event, flow.kind))
+      found.push_back({start->second, *event, flow.kind});
   }
   return found;
 }

@@ -150,6 +150,7 @@ std::string* argument_of(EventText& event, std::string_view key) {
   if (key == "dtype") return &event.dtype;
   if (key == "class") return &event.kernel_class;
   if (key == "assumed") return &event.assumed;
+  if (key == "work us") return &event.work_us;
   if (key == "name") return &event.label;
   if (key == "wait_on_stream") return &event.wait_stream;
   if (key == "wait_on_cuda_event_record_corr_id") return &event.wait_record;
@@ -169,7 +170,7 @@ void clear(EventText& event) {
         &event.ts,      &event.dur,         &event.id,           &event.stream,      &event.correlation,
         &event.layer,   &event.micro_batch, &event.bytes,        &event.external_id, &event.kernel_class,
         &event.assumed, &event.label,       &event.wait_stream,  &event.wait_record, &event.grid,
-        &event.dims,    &event.in_elements, &event.out_elements, &event.dtype}) {
+        &event.dims,    &event.in_elements, &event.out_elements, &event.dtype,       &event.work_us}) {
     field->clear();
   }
 }

@@ -36,11 +36,24 @@ struct DeviceOfProcess {
   auto operator<=>(const DeviceOfProcess&) const = default;
 };
 
-const char* name_of_copy(std::int64_t kind) {
+std::string name_of_copy(std::int64_t kind) {
   constexpr const char* kCopies[] = {"Memcpy",      "Memcpy HtoD", "Memcpy DtoH", "Memcpy HtoA",
                                      "Memcpy AtoH", "Memcpy AtoA", "Memcpy AtoD", "Memcpy DtoA",
                                      "Memcpy DtoD", "Memcpy HtoH", "Memcpy PtoP"};
   return kind >= 0 && kind < static_cast<std::int64_t>(std::size(kCopies)) ? kCopies[kind] : kCopies[0];
+}
+
+// CUPTI_ACTIVITY_MEMORY_KIND: a copy from or to pageable memory may hold up the host.
+const char* name_of_memory(std::int64_t kind) {
+  constexpr const char* kKinds[] = {"Unknown", "Pageable", "Pinned",        "Device",
+                                    "Array",   "Managed",  "Device Static", "Managed Static"};
+  return kind >= 0 && kind < static_cast<std::int64_t>(std::size(kKinds)) ? kKinds[kind] : kKinds[0];
+}
+
+std::string name_of_copy(std::int64_t kind, std::int64_t source, std::int64_t target) {
+  const std::string name = name_of_copy(kind);
+  if (source == 0 && target == 0) return name;
+  return fmt::format("{} ({} -> {})", name, name_of_memory(source), name_of_memory(target));
 }
 
 class GpuReader {
@@ -137,11 +150,13 @@ class GpuReader {
   }
 
   void add_copies() {
-    const std::vector<NsightColumn> columns = gpu_columns({{{"copyKind"}, false}, {{"bytes"}, false}});
+    const std::vector<NsightColumn> columns =
+        gpu_columns({{{"copyKind"}, false}, {{"bytes"}, false}, {{"srcKind"}, false}, {{"dstKind"}, false}});
     for_each_row(file_, nsight::kCopies, columns, [&](const SqliteRows& row) {
       GpuEvent event;
       event.kind = GpuEventKind::memcpy;
-      event.name = records_.name_number(name_of_copy(row.integer(kOwn).value_or(0)));
+      const auto kind = [&](int column) { return row.integer(column).value_or(0); };
+      event.name = records_.name_number(name_of_copy(kind(kOwn), kind(kOwn + 2), kind(kOwn + 3)));
       event.bytes = std::max<std::int64_t>(0, row.integer(kOwn + 1).value_or(0));
       add_gpu(row, event);
     });
@@ -215,12 +230,15 @@ class HostReader {
       const auto known = names_.find(row.integer(4).value_or(-1));
       CallRecord record;
       record.correlation = row.integer(3).value_or(-1);
-      if (known != names_.end()) record.call.kind = kind_of_call(known->second);
+      if (known != names_.end()) {
+        record.call.kind = kind_of_call(known->second);
+        record.may_block = is_synchronous_copy(known->second);
+      }
       record.call.start_ns = span->start_ns;
       record.call.end_ns = span->end_ns;
       const HostThread thread = thread_of(row.integer(2));
       record.call.process = thread.process;
-      record.track = thread.track;
+      record.call.thread = record.track = thread.track;
       records_.count_start(span->start_ns);
       records_.calls.push_back(record);
     });

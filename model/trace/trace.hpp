@@ -18,9 +18,10 @@ enum class GpuEventKind : std::uint8_t { kernel, memcpy, memset };
 struct GpuEvent {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t bytes = 0;  ///< of copies, sets and NCCL's messages; 0: the trace does not say
-  double flops = 0;        ///< of matrix products whose operator has "Input Dims"; 0: not known
-  std::uint32_t name = 0;  ///< index into Trace::names
+  std::int64_t bytes = 0;     ///< of copies, sets and NCCL's messages; 0: the trace does not say
+  std::int64_t work_ns = -1;  ///< until its own work was done, where its end waited for another's; -1: it did not
+  double flops = 0;           ///< of matrix products whose operator has "Input Dims"; 0: not known
+  std::uint32_t name = 0;     ///< index into Trace::names
   std::uint32_t stream = 0;
   std::uint32_t blocks = 0;      ///< of the grid; 0: the trace does not say
   std::int32_t annotation = -1;  ///< index into Trace::annotations of the phase it belongs to; -1: none
@@ -34,7 +35,8 @@ enum class HostCallKind : std::uint8_t {
   launch,      ///< of a GPU event
   wait_event,  ///< cudaStreamWaitEvent: a stream waits for what was recorded on another
   record_event,
-  synchronize,  ///< the host waits for a stream, an event or the device
+  synchronize,         ///< the host waits for a stream or an event
+  synchronize_device,  ///< for all that its process has launched
 };
 
 /// A call of the CUDA runtime or driver.
@@ -42,9 +44,13 @@ struct HostCall {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::uint32_t process = 0;  ///< of the host; numbered by first appearance
+  std::uint32_t thread = 0;   ///< of all processes; calls of one thread have one number
   HostCallKind kind = HostCallKind::launch;
-  /// Of wait_event, where the profiler wrote synchronisation events: who waits, for whom, and for which record_event
-  /// (an index into Trace::calls). -1: the trace does not say.
+  /// A launch that returned only when what it launched had ended: a copy from or to memory that is not pinned, or
+  /// cudaMemcpy.
+  bool blocks = false;
+  /// Of wait_event and synchronize, where the profiler wrote synchronisation events: who waits (a stream, or the host),
+  /// for whom, and for which record_event (an index into Trace::calls). -1: the trace does not say.
   std::int64_t stream = -1;
   std::int64_t source_stream = -1;
   std::int32_t record = -1;
@@ -83,10 +89,20 @@ struct TraceGpu {
   std::uint32_t rank = 0;
 };
 
+/// What a flow between GPU events says of their order. Ours say it; of others `to` starts after `from`, or, where they
+/// overlap, a while into it.
+enum class FlowKind : std::uint8_t { any, end_to_start, start_to_start, end_to_end };
+
 /// A flow from one GPU event to another: `to` follows `from`. Indices into Trace::gpu_events.
 struct GpuFlow {
   std::uint32_t from = 0, to = 0;
+  FlowKind kind = FlowKind::any;
 };
+
+/// Categories of the flows by which our traces say what their kernels waited for.
+inline constexpr std::string_view kStartAfterEnd = "start after end";
+inline constexpr std::string_view kStartAfterStart = "start after start";
+inline constexpr std::string_view kEndAfterEnd = "end after end";
 
 /// Flows without their other end.
 struct LoneFlows {
@@ -106,6 +122,7 @@ struct Trace {
   std::vector<GpuFlow> flows;
   LoneFlows lone_flows;
   std::vector<std::string> notes;  ///< what was tolerated, in words
+  bool states_order = false;       ///< ours: its flows say all that its kernels waited for
   bool is_part = false;            ///< a window of what is in the file: window.hpp
 
   [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }

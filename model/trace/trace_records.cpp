@@ -127,6 +127,12 @@ std::string_view without_version(std::string_view name) {
   return name;
 }
 
+FlowKind flow_kind(std::string_view category) {
+  if (category == kStartAfterEnd) return FlowKind::end_to_start;
+  if (category == kStartAfterStart) return FlowKind::start_to_start;
+  return category == kEndAfterEnd ? FlowKind::end_to_end : FlowKind::any;
+}
+
 }  // namespace
 
 std::uint32_t blocks_of(double x, double y, double z) {
@@ -139,7 +145,12 @@ HostCallKind kind_of_call(std::string_view name) {
   name = without_version(name);
   if (name.ends_with("StreamWaitEvent")) return HostCallKind::wait_event;
   if (name.ends_with("EventRecord") || name.ends_with("EventRecordWithFlags")) return HostCallKind::record_event;
+  if (name.ends_with("DeviceSynchronize") || name.ends_with("CtxSynchronize")) return HostCallKind::synchronize_device;
   return name.ends_with("Synchronize") ? HostCallKind::synchronize : HostCallKind::launch;
+}
+
+bool is_synchronous_copy(std::string_view name) {
+  return name.find("Memcpy") != std::string_view::npos && name.find("Async") == std::string_view::npos;
 }
 
 std::uint32_t TraceRecords::name_number(const std::string& name, const std::string& stated_class) {
@@ -228,6 +239,7 @@ void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {
   record.event.end_ns = record.event.start_ns + duration_ns(event);
   record.event.bytes =
       event.bytes.empty() ? message_bytes(event) : std::max<std::int64_t>(0, number_or(event.bytes, 0));
+  record.event.work_ns = event.work_us.empty() ? -1 : ns_from_us(event.work_us).value_or(-1);
   std::string_view grid = event.grid;
   double extents[3];
   for (double& extent : extents) extent = take_number(grid);
@@ -248,14 +260,20 @@ void TraceRecords::add_call(const EventText& event) {
   record.call.start_ns = time_ns("ts", event.ts);
   record.call.end_ns = record.call.start_ns + (event.dur.empty() ? 0 : duration_ns(event));
   record.call.process = host_number(event.pid);
-  record.track = track(event.pid, event.tid);
+  record.call.thread = record.track = track(event.pid, event.tid);
+  record.may_block = is_synchronous_copy(event.name);
+  if (kind == HostCallKind::synchronize) record.call.source_stream = number_or(event.stream, -1);
   calls.push_back(record);
 }
 
 void TraceRecords::add_wait(const EventText& event) {
-  if (event.name != "Stream Wait Event") return;
-  waits.push_back({number_or(event.correlation, -1), number_or(event.stream, -1), number_or(event.wait_stream, -1),
-                   number_or(event.wait_record, -1)});
+  const std::int64_t stream = number_or(event.stream, -1);
+  const std::int64_t source = number_or(event.wait_stream, -1);
+  const std::int64_t correlation = number_or(event.correlation, -1);
+  if (event.name == "Stream Wait Event")
+    waits.push_back({correlation, stream, source, number_or(event.wait_record, -1)});
+  if (event.name == "Stream Sync") waits.push_back({correlation, -1, stream, -1});
+  if (event.name == "Event Sync") waits.push_back({correlation, -1, source, number_or(event.wait_record, -1)});
 }
 
 void TraceRecords::add_annotation(const EventText& event, bool on_gpu) {
@@ -268,7 +286,9 @@ void TraceRecords::add_flow(const EventText& event) {
   const std::optional<std::int64_t> at = ns_from_us(event.ts);
   if (!at) return;  // somewhere, between something: says nothing
   const std::size_t id = std::hash<std::string_view>()(event.id) * 31 + std::hash<std::string_view>()(event.cat);
-  flows.push_back({id, *at, track(event.pid, event.tid), event.ph == "s"});
+  const FlowKind kind = flow_kind(event.cat);
+  states_order = states_order || kind != FlowKind::any;
+  flows.push_back({id, *at, track(event.pid, event.tid), event.ph == "s", kind});
 }
 
 void TraceRecords::add_operator(const EventText& event) {

@@ -37,6 +37,7 @@ struct EventText {
   std::string external_id;
   std::string kernel_class;
   std::string assumed;      ///< of a launch: nobody modelled it
+  std::string work_us;      ///< of our own kernels: until their work was done
   std::string label;        ///< args.name of metadata
   std::string wait_stream;  ///< args.wait_on_stream
   std::string wait_record;  ///< args.wait_on_cuda_event_record_corr_id
@@ -59,9 +60,11 @@ struct CallRecord {
   std::int64_t correlation = 0;
   HostCall call;
   Track track = 0;
+  bool may_block = false;  ///< cudaMemcpy and its kind: a copy that is not asynchronous
 };
 
-/// What Kineto's synchronisation events add to a call of cudaStreamWaitEvent with the same correlation.
+/// What Kineto's synchronisation events add to the call with the same correlation: of a stream that waits
+/// (cudaStreamWaitEvent), or of the host.
 struct WaitRecord {
   std::int64_t correlation = 0;
   std::int64_t stream = -1;
@@ -81,10 +84,14 @@ struct FlowRecord {
   std::int64_t at_ns = 0;
   Track track = 0;
   bool is_start = false;
+  FlowKind kind = FlowKind::any;
 };
 
 /// What a call of this name of CUDA's or HIP's runtime or driver does; a version behind it ("_v3020") says nothing.
 [[nodiscard]] HostCallKind kind_of_call(std::string_view name);
+
+/// A copy that CUDA or HIP may return from only when it is done: cudaMemcpy, hipMemcpyWithStream, not cudaMemcpyAsync.
+[[nodiscard]] bool is_synchronous_copy(std::string_view name);
 
 /// Blocks of a grid of these extents; 0 where they make no sense.
 [[nodiscard]] std::uint32_t blocks_of(double x, double y, double z);
@@ -104,6 +111,8 @@ class TraceRecords {
   std::vector<std::uint32_t> host_of_gpu;                   ///< by GPU, a position in hosts; empty: the file has none
   std::unordered_map<std::string, std::string> processes;   ///< names by pid
   std::unordered_map<std::int64_t, double> operator_flops;  ///< of matrix products, by External id
+
+  bool states_order = false;  ///< a flow of ours says what a kernel waited for
 
   /// Keeps what the event tells of GPU work, the host's calls, annotations and flows; all other events only count for
   /// earliest_ns(). What it is its category says, in the words of Kineto for any maker's devices

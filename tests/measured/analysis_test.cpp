@@ -337,7 +337,7 @@ TEST_CASE("analyze prints the same figures through the program") {
   const Outcome table = run_moeline({"analyze", training_trace().string()});
   CHECK(table.exit_code == 0);
   CHECK(table.err.empty());
-  CHECK(table.out.find("The run is compute-bound") != std::string::npos);
+  CHECK(table.out.find("The run is bound by compute: without, it takes -") != std::string::npos);
   CHECK(json["flows"]["without_start"].GetInt() == 2853);
   CHECK(table.out.find("note:") == std::string::npos);
 }

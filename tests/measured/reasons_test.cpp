@@ -48,13 +48,13 @@ TEST_CASE("kernels of one stream follow each other") {
                          .understood();
   CHECK(edges(m, Reason::stream_order) == Edges{"a -> b", "b -> c"});
   CHECK(m.dependencies.size() == 2);
-  CHECK_FALSE(m.dependencies[0].from_start);
+  CHECK(m.dependencies[0].order == Order::end_to_start);
 }
 
 TEST_CASE("of kernels that overlap on their stream, the second follows the start of the first") {
   const Measured m = SmallTrace().on_gpu("kernel", "a", 7, 0, 10).on_gpu("kernel", "b", 7, 4, 20).understood();
   REQUIRE(m.dependencies.size() == 1);
-  CHECK(m.dependencies[0].from_start);
+  CHECK(m.dependencies[0].order == Order::part_to_start);
   CHECK(replayed_span(m) == from_us(20));
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("a launch that stands behind its kernel's start is no reason") {
   CHECK(replayed_span(m) == from_us(10));
 }
 
-TEST_CASE("the host that synchronises waits for the last kernel launched before") {
+TEST_CASE("the host that synchronises waits for the kernel launched before that ended last, with the device for all") {
   for (const char* call : {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"}) {
     CAPTURE(call);
     const Measured m = SmallTrace()
@@ -83,7 +83,9 @@ TEST_CASE("the host that synchronises waits for the last kernel launched before"
                            .call(call, 10, 395)
                            .kernel("next", 7, 410, 420, 430)
                            .understood();
-    CHECK(edges(m, Reason::host_wait) == Edges{"late_gemm -> host"});
+    const bool of_device = std::string(call) == "cudaDeviceSynchronize";
+    CHECK(edges(m, Reason::host_wait) ==
+          (of_device ? Edges{"early -> host", "late_gemm -> host"} : Edges{"late_gemm -> host"}));
     CHECK(replayed_span(m) == from_us(420));
     // Twice as long it ends 385 us later, and the host and `next` come that much later.
     CHECK(replayed_span(m, {{{"kernel:gemm", 2}}, {}}) == from_us(420 + 385));

@@ -63,8 +63,11 @@ TEST_CASE("calls of HIP, Level Zero and versions of CUDA wait, record and launch
   for (const char* name : {"cudaEventRecord_v3020", "hipEventRecord", "cudaEventRecordWithFlags_ptsz_v11010"}) {
     CHECK(kind_of_call(name) == HostCallKind::record_event);
   }
-  for (const char* name : {"cudaDeviceSynchronize_v3020", "hipStreamSynchronize", "zeEventHostSynchronize"}) {
+  for (const char* name : {"hipStreamSynchronize", "cudaEventSynchronize_v3020", "zeEventHostSynchronize"}) {
     CHECK(kind_of_call(name) == HostCallKind::synchronize);
+  }
+  for (const char* name : {"cudaDeviceSynchronize_v3020", "hipDeviceSynchronize", "cuCtxSynchronize"}) {
+    CHECK(kind_of_call(name) == HostCallKind::synchronize_device);
   }
   for (const char* name : {"cudaLaunchKernel_v7000", "hipLaunchKernel", "cudaGraphLaunch_v10000", "", "_v1", "v"}) {
     CHECK(kind_of_call(name) == HostCallKind::launch);

@@ -301,9 +301,16 @@ Fields<AnalysisReport> analysis_fields() {
                                 .add("kernel", "name", &UnclassifiedKernel::name)
                                 .add("count", "how many", &UnclassifiedKernel::count)
                                 .add("us", "us, sum", &UnclassifiedKernel::sum);
+  const auto without = Fields<Without>()
+                           .add("what", "compute, communication, copies, host or gaps", &Without::what)
+                           .add("span_us", "of the replay in which it takes no time", &Without::span);
   const auto counterfactuals =
       Fields<Counterfactuals>()
           .add("replay_us", "as it was", &Counterfactuals::replay)
+          .list("without", "one sort of things takes no time; what shortens the replay most first",
+                &Counterfactuals::without, without)
+          .object("without_two", "where no single one shortens it by a tenth, the two that do most together",
+                  &Counterfactuals::without_two, without)
           .add("no_communication_us", "with communication free", &Counterfactuals::no_communication)
           .add("no_gaps_us", "without gaps between kernels", &Counterfactuals::no_gaps)
           .add("no_host_us", "with a host that takes no time; absent where the trace has none of its calls",

@@ -299,34 +299,49 @@ std::string machine_line(const AnalysisReport& r) {
 
 double ms(Time time) { return to_us(time) / 1e3; }
 
+std::string words_for(const std::string& what) {
+  if (what == "host") return "its host";
+  if (what == "gaps") return "gaps that nothing in the trace explains, or that lie between kernels";
+  return what;
+}
+
 // Time in which nothing computes, by what there is instead.
 struct Lack {
   std::string name;
   Time time{};
 };
 
-std::string verdict_of(const RankAnalysis& rank) {
+// Where nothing is replayed.
+std::string verdict_by_time(const RankAnalysis& rank) {
   constexpr double kMost = 0.9;
-  constexpr double kBinds = 0.25;
   const Breakdown& t = rank.times;
-  if (ratio(t.compute, t.span) >= kMost) return "The run is compute-bound";
-  const Time launches = sum_of(rank, GapCause::launch).sum + sum_of(rank, GapCause::host_wait).sum;
-  const Time idle_for_host = std::min(launches, t.idle);
-  const std::vector<Lack> lacks = {{"communication", t.exposed},
-                                   {"copies", t.non_compute() - t.exposed},
-                                   {"launches", idle_for_host},
-                                   {"an idle GPU", t.idle - idle_for_host}};
+  if (ratio(t.compute, t.span) >= kMost) return "The run computes nearly all of the time";
+  const std::vector<Lack> lacks = {
+      {"exposed communication", t.exposed}, {"copies", t.non_compute() - t.exposed}, {"an idle GPU", t.idle}};
   const Lack& worst =
       *std::max_element(lacks.begin(), lacks.end(), [](const Lack& a, const Lack& b) { return a.time < b.time; });
-  const double share = ratio(worst.time, t.span);
-  if (share >= kBinds) return fmt::format("The run is bound by {}", worst.name);
-  return fmt::format("The run computes most of the time, and is held up by {} for {:.1f} %", worst.name, 100 * share);
+  return fmt::format("The run computes, but for {} in {:.1f} % of the time", worst.name,
+                     100 * ratio(worst.time, t.span));
 }
 
-std::string busy_sentence(const RankAnalysis& rank) {
+// What a replay without it gains most by is what binds: no sum over kernels says so.
+std::string verdict_of(const AnalysisReport& r, const RankAnalysis& rank) {
+  if (!r.counterfactuals) return verdict_by_time(rank);
+  const Without* binding = most_gained(*r.counterfactuals);
+  if (binding == nullptr) return "The run is bound by no single thing";
+  const Counterfactuals& c = *r.counterfactuals;
+  const auto change = [&](const Without& without) { return 100 * (ratio(without.span, c.replay) - 1); };
+  if (c.without_two) {
+    return fmt::format("The run is bound by {} together: without both it takes {:+.1f} %, without {} alone {:+.1f} %",
+                       c.without_two->what, change(*c.without_two), binding->what, change(*binding));
+  }
+  return fmt::format("The run is bound by {}: without, it takes {:+.1f} %", words_for(binding->what), change(*binding));
+}
+
+std::string busy_sentence(const AnalysisReport& r, const RankAnalysis& rank) {
   const Breakdown& t = rank.times;
-  std::string text = fmt::format("{}: kernels that compute run for {:.1f} % of the span of {:.3f} ms", verdict_of(rank),
-                                 100 * ratio(t.compute, t.span), ms(t.span));
+  std::string text = fmt::format("{}. Kernels that compute run for {:.1f} % of the span of {:.3f} ms",
+                                 verdict_of(r, rank), 100 * ratio(t.compute, t.span), ms(t.span));
   if (t.communication > Time::zero()) {
     text += fmt::format(", and {:.1f} % of the {:.3f} ms of communication run beside them", 100 * t.overlap_fraction(),
                         ms(t.communication));
@@ -353,7 +368,7 @@ std::string replay_sentence(const Counterfactuals& c, const RankAnalysis& rank) 
 }  // namespace
 
 std::string limits_of(const AnalysisReport& r, const RankAnalysis& rank) {
-  std::vector<std::string> sentences = {busy_sentence(rank)};
+  std::vector<std::string> sentences = {busy_sentence(r, rank)};
   if (r.counterfactuals) sentences.push_back(replay_sentence(*r.counterfactuals, rank));
   const GapSum waiting = sum_of(rank, GapCause::communication);
   if (waiting.count > 0) {

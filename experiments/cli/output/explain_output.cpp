@@ -324,7 +324,8 @@ Fields<Explained> explain_fields(Time start, const TaskGraph* graph, double span
 // What would help where the end waits for the host.
 std::string host_line(const Explanation& e) {
   constexpr double kBinds = 0.1;
-  const auto host = std::ranges::find(e.sensitivities, "class:host", &SpanSensitivity::what);
+  const auto is_host = [](const SpanSensitivity& s) { return s.what == "class:host" || s.what == "host"; };
+  const auto host = std::ranges::find_if(e.sensitivities, is_host);
   if (host == e.sensitivities.end() || host->elasticity < kBinds || !host->gains) return "";
   return fmt::format(
       "the host binds: a processor twice as fast would save {}, CUDA graphs (launch: graph) {} at most; a larger "
