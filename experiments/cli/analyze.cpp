@@ -108,7 +108,7 @@ too; exposed_us of a stream is its exposed communication.
 as HTA counts: what HolisticTraceAnalysis prints of the file by default. Communication is what begins with nccl or has
 ncclKernel in its name, so that DeepEP's kernels count as compute. Of a file with two or more profiler steps
 (ProfilerStep#N) HTA leaves out what was launched after the last of them had begun (on the host or, by its twin, on the
-GPU, whichever is later), what has no launch in the trace, and stream 0. Of --steps, --from and --to everything counts.
+GPU, whichever is later), and what has no launch in the trace. Of --steps, --from and --to everything counts.
 gaps: all times of the span without a kernel on the streams that compute (those with 5 % of the compute or more), by
 what bound the kernel that ended them: its launch; a communication kernel, or another stream, that it waited for;
 nothing but the kernel before it (between kernels). After the last kernel only other streams run. Gaps and the time for

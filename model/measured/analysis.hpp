@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "measured/breakdown.hpp"
+#include "measured/hta.hpp"
 #include "measured/replay.hpp"
 #include "timeline/phases.hpp"
 #include "trace/step_windows.hpp"

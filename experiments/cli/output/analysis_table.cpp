@@ -57,12 +57,10 @@ std::string streams_table(const RankAnalysis& rank) {
 // What HTA leaves out of its numbers; empty where it counts all.
 std::string hta_text(const HtaBreakdown& hta) {
   if (hta.left_out() == 0) return "";
-  std::string text = fmt::format(
+  return fmt::format(
       "HTA, by default, leaves out {} of {} GPU events where there are several profiler steps (here {}):\n"
-      "{} launched in the last step, {} without a launch in the trace",
+      "{} launched in the last step, {} without a launch in the trace.\n",
       hta.left_out(), hta.left_out() + hta.events, hta.profiler_steps, hta.in_last_step, hta.without_launch);
-  if (hta.on_stream_0 > 0) text += fmt::format(", {} on stream 0", hta.on_stream_0);
-  return text + ".\n";
 }
 
 std::string breakdown_table(const RankAnalysis& rank) {
