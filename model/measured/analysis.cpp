@@ -53,10 +53,10 @@ std::vector<LayerWindow> layers_of_phases(const std::vector<PhaseTimes>& phases,
   return layers;
 }
 
-std::vector<LayerWindow> repeated_layers(const Trace& trace, const std::vector<std::uint32_t>& events,
-                                         const BusyTimes& busy) {
+std::vector<LayerWindow> repeated_layers(const Trace& trace, const Interpretation& meaning,
+                                         const std::vector<std::uint32_t>& events, const BusyTimes& busy) {
   std::vector<LayerWindow> layers;
-  for (const Stretch& stretch : repeated_layers(trace, events)) {
+  for (const Stretch& stretch : repeated_layers(trace, meaning, events)) {
     layers.push_back(window_of(static_cast<std::uint32_t>(layers.size()), interval_of(stretch), busy));
   }
   return layers;
@@ -275,8 +275,8 @@ class OneRank {
     result_.steps = step_uses(m_.trace, steps_, all_);
     result_.step_kinds = step_kinds(m_.trace, steps_);
     if (!holds_most(m_.meaning)) {
-      result_.layers =
-          result_.steps.empty() ? repeated_layers(m_.trace, on_main_stream(), all_) : layers_of_steps(steps_, all_);
+      result_.layers = result_.steps.empty() ? repeated_layers(m_.trace, m_.meaning, on_main_stream(), all_)
+                                             : layers_of_steps(steps_, all_);
       add_communication(m_.trace, m_.meaning, events_, result_.layers);
       result_.layers_by_repetition = !result_.layers.empty();
     }

@@ -36,8 +36,8 @@ struct LayerWindow {
 [[nodiscard]] std::vector<LayerWindow> layers_of_phases(const std::vector<PhaseTimes>& phases, const BusyTimes& busy);
 
 /// Of the sequence of events on one stream, by start.
-[[nodiscard]] std::vector<LayerWindow> repeated_layers(const Trace& trace, const std::vector<std::uint32_t>& events,
-                                                       const BusyTimes& busy);
+[[nodiscard]] std::vector<LayerWindow> repeated_layers(const Trace& trace, const Interpretation& meaning,
+                                                       const std::vector<std::uint32_t>& events, const BusyTimes& busy);
 
 /// Of steps of one GPU.
 [[nodiscard]] std::vector<StepUse> step_uses(const Trace& trace, const std::vector<StepWindow>& steps,
