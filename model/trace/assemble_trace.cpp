@@ -339,6 +339,7 @@ Trace assemble(TraceRecords records, const TraceFacts& facts, const std::filesys
   trace.names = std::move(records.names);
   trace.gpu_events.reserve(records.gpu.size());
   for (const GpuRecord& record : records.gpu) trace.gpu_events.push_back(record.event);
+  if (!trace.gpu_events.empty()) trace.first_ns = trace.gpu_events.front().start_ns;
   for (const CallRecord& record : records.calls) trace.calls.push_back(record.call);
   trace.steps = std::move(records.steps);
   for (AnnotationRecord& record : records.annotations) trace.annotations.push_back(std::move(record.annotation));

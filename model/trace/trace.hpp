@@ -98,6 +98,7 @@ struct Trace {
   std::string device;                   ///< name of the first of deviceProperties; empty: not in the trace
   std::uint32_t sms = 0;                ///< its numSms; 0: not in the trace
   std::int64_t time_zero_ns = 0;        ///< absolute time of the earliest record that has a duration
+  std::int64_t first_ns = 0;            ///< start of the file's first GPU event, also where this is a part of the file
   std::vector<KernelName> names;        ///< of GPU events, each once
   std::vector<GpuEvent> gpu_events;     ///< by start, then stream
   std::vector<HostCall> calls;          ///< by start

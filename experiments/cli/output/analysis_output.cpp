@@ -46,6 +46,8 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
   return rates;
 }
 
+Time since_first(const AnalysisReport& r, Time time) { return time - time_of(r.measured->trace.first_ns); }
+
 double bandwidth_GBps(const AnalysisReport& r, const RankAnalysis& rank, const Transfer& transfer) {
   double bytes = transfer.bytes;
   if (bytes == 0 && r.shapes && &rank == &r.analysis.ranks.front()) {
@@ -91,7 +93,8 @@ Fields<Breakdown> time_fields() {
       .add("span_us", "us from first start to last end", &Breakdown::span)
       .add("idle_us", "us in which nothing runs", &Breakdown::idle)
       .add("compute_us", "us, union of kernels that compute", &Breakdown::compute)
-      .add("non_compute_us", "us of the rest of the span", &Breakdown::non_compute);
+      .add("non_compute_us", "us of the rest of the span: communication and copies beside which no kernel computes",
+           &Breakdown::non_compute);
 }
 
 Fields<Breakdown> communication_fields() {
@@ -101,8 +104,8 @@ Fields<Breakdown> communication_fields() {
 }
 
 Fields<Breakdown> exposed_fields() {
-  return Fields<Breakdown>().add("exposed_comm_us", "us of all that is neither compute nor idle",
-                                 &Breakdown::non_compute);
+  return Fields<Breakdown>().add("exposed_comm_us", "us in which communication runs and no kernel computes",
+                                 &Breakdown::exposed);
 }
 
 Fields<HtaBreakdown> hta_fields() {
@@ -191,19 +194,22 @@ Fields<WholeRank> gaps_fields() {
            [](auto& r) { return r.rank.compute_streams_busy; });
 }
 
-constexpr const char* kSinceFirstEvent = "us from the trace's first GPU event";
+constexpr const char* kSinceFirstEvent = "us from the file's first GPU event, as --from and --to count";
 
-Fields<StepUse> step_use_fields() {
-  return Fields<StepUse>()
+Fields<InRank<StepUse>> step_use_fields() {
+  const auto times = [](auto& s) -> auto& { return s.row.times; };
+  return Fields<InRank<StepUse>>()
       .add(
-          "step", "its number", [](auto& s) { return s.step.number; }, any_time())
-      .add("name", "annotation", [](auto& s) { return s.step.name; })
-      .add("kind", "steps of one kind have the same batch and tokens", [](auto& s) { return s.step.kind; })
-      .add("start_us", kSinceFirstEvent, &StepUse::start, any_time())
-      .add("end_us", "us to its end", &StepUse::end, any_time())
-      .all(&StepUse::times, time_fields())
-      .all(&StepUse::times, exposed_fields())
-      .add("layers", "repetitions in it", &StepUse::layers);
+          "step", "its number", [](auto& s) { return s.row.step.number; }, any_time())
+      .add("name", "annotation", [](auto& s) { return s.row.step.name; })
+      .add("kind", "steps of one kind have the same batch and tokens", [](auto& s) { return s.row.step.kind; })
+      .add(
+          "start_us", kSinceFirstEvent, [](auto& s) { return since_first(s.report, s.row.start); }, any_time())
+      .add(
+          "end_us", "us to its end", [](auto& s) { return since_first(s.report, s.row.end); }, any_time())
+      .all(times, time_fields())
+      .all(times, exposed_fields())
+      .add("layers", "repetitions in it", [](auto& s) { return s.row.layers; });
 }
 
 Fields<InRank<StepKind>> step_kind_fields() {
@@ -227,9 +233,9 @@ Fields<InRank<LayerWindow>> layer_window_fields() {
       .add("layer", "its number", [](auto& l) { return l.row.layer; })
       .add("step", "step that it is in", step_of, any_time())
       .add(
-          "start_us", kSinceFirstEvent, [](auto& l) { return l.row.start; }, any_time())
+          "start_us", kSinceFirstEvent, [](auto& l) { return since_first(l.report, l.row.start); }, any_time())
       .add(
-          "end_us", "us to its end", [](auto& l) { return l.row.end; }, any_time())
+          "end_us", "us to its end", [](auto& l) { return since_first(l.report, l.row.end); }, any_time())
       .all(times, time_fields())
       .all(times, communication_fields())
       .all(times, exposed_fields())
@@ -264,8 +270,7 @@ Fields<WholeRank> rank_fields() {
       .list("streams", "by stream", rows_of(&RankAnalysis::streams), stream_fields())
       .list("classes", "by class of kernels", rows_of(&RankAnalysis::classes), class_fields())
       .object("gaps", "times without a kernel on the streams that compute, by cause", std::identity(), gaps_fields())
-      .list(
-          "steps", "of a server or a training loop", [](auto& r) -> auto& { return r.rank.steps; }, step_use_fields())
+      .list("steps", "of a server or a training loop", rows_of(&RankAnalysis::steps), step_use_fields())
       .list("step_kinds", "kinds of steps", rows_of(&RankAnalysis::step_kinds), step_kind_fields())
       .add("layers_by_repetition", "layers are repetitions of a sequence of kernels, not phases",
            [](auto& r) { return r.rank.layers_by_repetition; })
@@ -277,6 +282,10 @@ Fields<WholeRank> rank_fields() {
 std::vector<PhaseTimes> phases_of_all(const AnalysisReport& r) {
   std::vector<PhaseTimes> phases;
   for (const RankAnalysis& rank : r.analysis.ranks) phases.insert(phases.end(), rank.phases.begin(), rank.phases.end());
+  for (PhaseTimes& phase : phases) {
+    phase.start = since_first(r, phase.start);
+    phase.end = since_first(r, phase.end);
+  }
   return phases;
 }
 
@@ -319,8 +328,8 @@ Fields<AnalysisReport> analysis_fields() {
       .add("hardware", "profile of the machine",
            [](auto& r) { return r.machine ? std::optional(r.machine->name) : std::nullopt; })
       .add(
-          "first_gpu_event_us", "its time in the trace, us",
-          [](auto& r) { return static_cast<double>(r.measured->trace.gpu_events.front().start_ns) / 1e3; }, any_time())
+          "first_gpu_event_us", "of the file, from the file's first record: the zero of start_us and end_us",
+          [](auto& r) { return time_of(r.measured->trace.first_ns); }, any_time())
       .list("ranks", "by rank", ranks_of, rank_fields())
       .add("gpu_events", "GPU events", [](auto& r) { return r.analysis.gpu_events; })
       .add("attributed_gpu_events", "of phases", [](auto& r) { return r.analysis.attributed; })

@@ -38,6 +38,9 @@ struct Rates {
   double share_of_memory = 0;
 };
 [[nodiscard]] Rates rates_of(const AnalysisReport& report, const ClassUse& use);
+/// From the file's first GPU event, as --from and --to count.
+[[nodiscard]] Time since_first(const AnalysisReport& report, Time time);
+
 /// Of a transfer: by the bytes that the trace states, else by the scenario's to other nodes. 0: not known.
 [[nodiscard]] double bandwidth_GBps(const AnalysisReport& report, const RankAnalysis& rank, const Transfer& transfer);
 

@@ -150,11 +150,6 @@ std::string gaps_table(const AnalysisReport& r, const RankAnalysis& rank) {
   return text + launches_text(rank) + "\n";
 }
 
-// As --from and --to count.
-Time since_first(const AnalysisReport& r, Time start) {
-  return start - std::chrono::nanoseconds(r.measured->trace.gpu_events.front().start_ns);
-}
-
 std::string list_of_steps(const AnalysisReport& r, const RankAnalysis& rank) {
   constexpr std::size_t kShown = 16;
   std::string text = fmt::format("{:>6} {:<48} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6}\n", "step", "name", "start us",
@@ -249,7 +244,7 @@ std::string transfers_table(const AnalysisReport& r, const RankAnalysis& rank) {
     const Transfer& t = rank.transfers[i];
     const double GBps = bandwidth_GBps(r, rank, t);
     text += fmt::format("{:>5} {:<14} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>9}\n", t.times.layer,
-                        short_phase_name(t.times.phase), to_us(t.times.start), to_us(t.times.barrier),
+                        short_phase_name(t.times.phase), to_us(since_first(r, t.times.start)), to_us(t.times.barrier),
                         to_us(t.times.transfer), to_us(t.other), GBps > 0 ? fmt::format("{:.1f}", GBps) : "-");
   }
   if (rank.transfers.size() > kShown) text += fmt::format("... {} more\n", rank.transfers.size() - kShown);
