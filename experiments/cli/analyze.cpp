@@ -119,7 +119,11 @@ its first event to its last on the stream that computes most in it, and its time
 have the same batch and tokens by their names.
 Starts and ends (start_us and end_us in JSON) count from the file's first GPU event, as --from and --to do.
 TFLOP/s, GB/s: of kernels whose shapes the trace states ("Input Dims", bytes of copies and NCCL); with --scenario, of
-all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union.
+all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union. of time: the
+share of the class's time (sum) that the kernels behind the rate take.
+GB/s of copies are what they read and write in the GPU's memory: a copy inside it passes twice, a set once. Copies to
+and from the host go at the rate of the link to the host, those to another GPU at NVLink's: the table of copies has
+them apart.
 GB/s of communication: message bytes over the time of the transfer, barriers apart (NCCL's "algorithm bandwidth"). An
 NCCL message is the larger of input and output; of kernels that do not state theirs, a scenario knows what goes to other
 nodes.

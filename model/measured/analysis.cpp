@@ -218,8 +218,8 @@ class OneRank {
         use.flops += event(i).flops;
         use.flops_time += length_of(event(i));
       }
-      if (event(i).bytes > 0) {
-        use.bytes += static_cast<double>(event(i).bytes);
+      if (const double bytes = bytes_at_own_rate(event(i)); bytes > 0) {
+        use.bytes += bytes;
         use.bytes_time += length_of(event(i));
       }
     }
@@ -230,6 +230,14 @@ class OneRank {
     }
     std::stable_sort(result_.classes.begin(), result_.classes.end(),
                      [](const ClassUse& a, const ClassUse& b) { return a.sum > b.sum; });
+    result_.copies = copies_of(m_.trace, events_);
+  }
+
+  // What a copy moves over a link says nothing of the memory's rate.
+  [[nodiscard]] double bytes_at_own_rate(const GpuEvent& event) const {
+    if (event.kind == GpuEventKind::kernel) return static_cast<double>(event.bytes);
+    const CopyPath path = copy_path(event.kind, m_.trace.name(event));
+    return passes_through_memory(path) > 0 ? moved_bytes(path, event) : 0;
   }
 
   // Streams that carry compute: not those where a cast stands in front of each transfer.

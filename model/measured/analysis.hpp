@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "measured/breakdown.hpp"
+#include "measured/copies.hpp"
 #include "measured/hta.hpp"
 #include "measured/replay.hpp"
 #include "timeline/phases.hpp"
@@ -81,7 +82,9 @@ struct ClassUse {
   Time busy{};        ///< union
   double flops = 0;   ///< of the kernels whose shapes are known
   Time flops_time{};  ///< their durations
-  double bytes = 0;   ///< of the events whose bytes are known
+  /// Of the events whose bytes are known: messages of communication, and of copies and sets what they read and write in
+  /// the GPU's own memory. Copies over a link are not among them: RankAnalysis::copies has those.
+  double bytes = 0;
   Time bytes_time{};
 };
 
@@ -98,6 +101,7 @@ struct RankAnalysis {
   HtaBreakdown hta;
   std::vector<StreamBreakdown> streams;
   std::vector<ClassUse> classes;               ///< longest first
+  std::vector<CopyUse> copies;                 ///< those of class copy, by what they pass through
   std::vector<Gap> gaps;                       ///< on the streams that compute, longest first
   std::vector<std::uint32_t> compute_streams;  ///< those with a twentieth of the compute, or more
   Time compute_streams_busy{};                 ///< any of them; with the gaps it adds up to the span

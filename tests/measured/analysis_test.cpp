@@ -231,7 +231,7 @@ TEST_CASE("rates are of kernels whose shapes the trace states") {
   CHECK(uses[KernelClass::gemm].flops == 2.0 * 4096 * 7168 * 256);
   CHECK(uses[KernelClass::gemm].flops_time == us(100));
   CHECK(uses[KernelClass::gemm].sum == us(200));
-  CHECK(uses[KernelClass::copy].bytes == 5e6);
+  CHECK(uses[KernelClass::copy].bytes == 2 * 5e6);  // read and written
   CHECK(uses[KernelClass::copy].bytes_time == us(10));
 }
 

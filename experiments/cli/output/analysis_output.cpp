@@ -32,6 +32,9 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
   const Time bytes_time = shapes != nullptr ? use.busy : use.bytes_time;
   rates.tflops = per_second(flops, flops_time) / kTera;
   rates.GBps = per_second(bytes, bytes_time) / kGiga;
+  // The scenario's shapes are of all kernels, over the time of all.
+  if (rates.tflops > 0) rates.tflops_of_time = shapes != nullptr ? 1 : ratio(flops_time, use.sum);
+  if (rates.GBps > 0) rates.GBps_of_time = shapes != nullptr ? 1 : ratio(bytes_time, use.sum);
   if (!r.machine) return rates;
   const MachineFacts& facts = r.machine->facts;
   if (shapes != nullptr && flops > 0) {
@@ -44,6 +47,29 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
   }
   if (!is_communication(use.kernel_class)) rates.share_of_memory = rates.GBps / facts.hbm_GBps;
   return rates;
+}
+
+CopyRate rate_of(const AnalysisReport& r, const CopyUse& use) {
+  CopyRate rate{per_second(use.bytes, use.bytes_time) / 1e9, 0};
+  if (!r.machine) return rate;
+  const MachineFacts& facts = r.machine->facts;
+  const auto peak_GBps = [&] {
+    switch (use.path) {
+      case CopyPath::in_memory:
+      case CopyPath::set:
+        return facts.hbm_GBps;
+      case CopyPath::host_to_device:
+      case CopyPath::device_to_host:
+        return facts.host_GBps;
+      case CopyPath::peer:
+        return facts.nvlink_GBps;
+      case CopyPath::unknown:
+        break;
+    }
+    return 0.0;
+  }();
+  if (peak_GBps > 0) rate.share_of_peak = rate.GBps / peak_GBps;
+  return rate;
 }
 
 Time since_first(const AnalysisReport& r, Time time) { return time - time_of(r.measured->trace.first_ns); }
@@ -138,9 +164,16 @@ Fields<InRank<ClassUse>> class_fields() {
           .add(
               "share_of_peak", "of the machine's FP8 and BF16 peaks",
               [](auto& r) { return if_positive(r.share_of_peak); }, share)
-          .add("GBps", "GB/s", [](auto& r) { return if_positive(r.GBps); })
           .add(
-              "share_of_memory", "of the memory's peak", [](auto& r) { return if_positive(r.share_of_memory); }, share);
+              "tflops_of_time", "share of sum_us of the kernels that TFLOP/s are of",
+              [](auto& r) { return if_positive(r.tflops_of_time); }, share_of_all())
+          .add("GBps", "GB/s: of messages, and of copies and sets what they read and write in the GPU's memory",
+               [](auto& r) { return if_positive(r.GBps); })
+          .add(
+              "share_of_memory", "of the memory's peak", [](auto& r) { return if_positive(r.share_of_memory); }, share)
+          .add(
+              "GBps_of_time", "share of sum_us of the kernels that GB/s are of",
+              [](auto& r) { return if_positive(r.GBps_of_time); }, share_of_all());
   return Fields<InRank<ClassUse>>()
       .add("class", "class", [](auto& c) { return name_of(c.row.kernel_class); },
            {.words = words_to(KernelClass::unclassified)})
@@ -148,6 +181,19 @@ Fields<InRank<ClassUse>> class_fields() {
       .add("sum_us", "us, sum", [](auto& c) { return c.row.sum; })
       .add("busy_us", "us, union", [](auto& c) { return c.row.busy; })
       .all(rates, rate_fields);
+}
+
+Fields<InRank<CopyUse>> copy_fields() {
+  return Fields<InRank<CopyUse>>()
+      .add("path", "what they pass through", [](auto& c) { return name_of(c.row.path); },
+           {.words = words_to(CopyPath::unknown)})
+      .add("count", "copies or sets", [](auto& c) { return c.row.count; })
+      .add("sum_us", "us, sum", [](auto& c) { return c.row.sum; })
+      .add("busy_us", "us, union", [](auto& c) { return c.row.busy; })
+      .add("GBps", "GB/s of those whose size the trace states; a copy inside the GPU's memory reads and writes it",
+           [](auto& c) { return if_positive(rate_of(c.report, c.row).GBps); })
+      .add("share_of_peak", "of the peak of the GPU's memory, the link to the host, or NVLink",
+           [](auto& c) { return if_positive(rate_of(c.report, c.row).share_of_peak); }, {.decimals = 4});
 }
 
 // As GapCause has them.
@@ -269,6 +315,7 @@ Fields<WholeRank> rank_fields() {
            [](auto& r) { return r.rank.kernels_without_launch; })
       .list("streams", "by stream", rows_of(&RankAnalysis::streams), stream_fields())
       .list("classes", "by class of kernels", rows_of(&RankAnalysis::classes), class_fields())
+      .list("copies", "of class copy, by what they pass through", rows_of(&RankAnalysis::copies), copy_fields())
       .object("gaps", "times without a kernel on the streams that compute, by cause", std::identity(), gaps_fields())
       .list("steps", "of a server or a training loop", rows_of(&RankAnalysis::steps), step_use_fields())
       .list("step_kinds", "kinds of steps", rows_of(&RankAnalysis::step_kinds), step_kind_fields())
