@@ -314,7 +314,9 @@ class OneRank {
 std::vector<UnclassifiedKernel> unclassified(const Measured& m) {
   std::map<std::uint32_t, UnclassifiedKernel> by_name;
   for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
-    if (m.meaning.classes[i] != KernelClass::unclassified) continue;
+    const bool unknown =
+        m.meaning.classes[i] == KernelClass::unclassified && !m.trace.is_whole_phase(m.trace.gpu_events[i]);
+    if (!unknown) continue;
     UnclassifiedKernel& kernel = by_name[m.trace.gpu_events[i].name];
     kernel.name = m.trace.name(m.trace.gpu_events[i]);
     ++kernel.count;

@@ -72,9 +72,15 @@ struct TraceStep {
   std::uint32_t number = 0;  ///< N of ProfilerStep#N; of other steps their position on their GPU, by their first events
 };
 
+/// args.class of a slice that stands for all kernels of a phase, as our own traces of phases have them: it computes
+/// most of its time, and what else it holds is not told.
+inline constexpr std::string_view kWholePhase = "phase";
+
 struct KernelName {
   std::string name;
   std::string stated_class;  ///< args.class, which our own traces have
+
+  [[nodiscard]] bool is_whole_phase() const { return stated_class == kWholePhase; }
 };
 
 /// A process of the trace that has GPU events.
@@ -110,6 +116,7 @@ struct Trace {
   bool is_part = false;            ///< a window of what is in the file: window.hpp
 
   [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }
+  [[nodiscard]] bool is_whole_phase(const GpuEvent& event) const { return names[event.name].is_whole_phase(); }
   [[nodiscard]] std::uint32_t rank(const GpuEvent& event) const { return gpus[event.gpu].rank; }
   /// Start of the call that launched it; where the trace has none, its own start.
   [[nodiscard]] std::int64_t launched_ns(const GpuEvent& event) const {

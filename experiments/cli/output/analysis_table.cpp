@@ -91,6 +91,17 @@ std::string share_cell(double share) {
   return share > 0 && share < kPrinted ? std::string("<1 %") : cell(share, 100, " %");
 }
 
+// Whole phases are of many classes, which the trace does not tell.
+bool is_of_phases(const AnalysisReport& r, KernelClass c) {
+  const std::vector<KernelName>& names = r.measured->trace.names;
+  return c == KernelClass::unclassified &&
+         std::any_of(names.begin(), names.end(), [](const KernelName& name) { return name.is_whole_phase(); });
+}
+
+std::string class_name(const AnalysisReport& r, KernelClass c) {
+  return is_of_phases(r, c) ? "whole phases" : name_of(c);
+}
+
 std::string classes_table(const AnalysisReport& r, const RankAnalysis& rank) {
   std::string text = fmt::format("{:<14} {:>8} {:>12} {:>12} {:>9} {:>9} {:>8} {:>9} {:>9} {:>8}\n", "class", "kernels",
                                  "sum us", "union us", "TFLOP/s", "of peak", "of time", "GB/s", "of HBM", "of time");
@@ -98,7 +109,7 @@ std::string classes_table(const AnalysisReport& r, const RankAnalysis& rank) {
     const Rates rates = rates_of(r, use);
     text +=
         fmt::format("{:<14} {:>8} {:>12.0f} {:>12.0f} {:>9} {:>9} {:>8} {:>9} {:>9} {:>8}\n",
-                    name_of(use.kernel_class), use.count, to_us(use.sum), to_us(use.busy),
+                    class_name(r, use.kernel_class), use.count, to_us(use.sum), to_us(use.busy),
                     cell(rates.tflops, 1, ""), cell(rates.share_of_peak, 100, " %"), share_cell(rates.tflops_of_time),
                     cell(rates.GBps, 1, ""), share_cell(rates.share_of_memory), share_cell(rates.GBps_of_time));
   }
@@ -410,7 +421,7 @@ std::string limits_of(const AnalysisReport& r, const RankAnalysis& rank) {
   const auto most = std::find_if(rank.classes.begin(), rank.classes.end(), [](const ClassUse& use) {
     return !is_communication(use.kernel_class) && use.kernel_class != KernelClass::copy;
   });
-  if (most != rank.classes.end()) {
+  if (most != rank.classes.end() && !is_of_phases(r, most->kernel_class)) {
     sentences.push_back(fmt::format("Most of the compute time, {:.1f} %, is {}.",
                                     100 * ratio(most->busy, rank.times.compute), name_of(most->kernel_class)));
   }
