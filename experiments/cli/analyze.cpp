@@ -102,13 +102,12 @@ void analyze_command(AnalyzeOptions options, const Console& console) {
 constexpr const char* kAnalyzeDefinitions =
     R"(span: first start to last end of the GPU events of a rank. compute, communication: unions of their kernels; copies and
 sets of the copy engines are neither. idle: nothing runs. non-compute: the rest of the span.
-exposed: communication runs and no kernel computes; overlap: the rest of the communication, over all of it.
-In JSON, exposed_comm_us of a rank or layer is all that is non-compute, so that copies with nothing beside them count
-too; exposed_us of a stream is its exposed communication.
+exposed (exposed_comm_us in JSON, as simulate has it): communication runs and no kernel computes; overlap: the rest of
+the communication, over all of it. Copies with nothing beside them are non-compute, and not exposed communication.
 as HTA counts: what HolisticTraceAnalysis prints of the file by default. Communication is what begins with nccl or has
 ncclKernel in its name, so that DeepEP's kernels count as compute. Of a file with two or more profiler steps
 (ProfilerStep#N) HTA leaves out what was launched after the last of them had begun (on the host or, by its twin, on the
-GPU, whichever is later), what has no launch in the trace, and stream 0. Of --steps, --from and --to everything counts.
+GPU, whichever is later), and what has no launch in the trace. Of --steps, --from and --to everything counts.
 gaps: all times of the span without a kernel on the streams that compute (those with 5 % of the compute or more), by
 what bound the kernel that ended them: its launch; a communication kernel, or another stream, that it waited for;
 nothing but the kernel before it (between kernels). After the last kernel only other streams run. Gaps and the time for
@@ -116,10 +115,15 @@ which any of these streams is busy add up to the span. Of kernels whose launch i
 the host was late.
 steps: annotations around whole steps of a server (vLLM, SGLang) or a training loop, or, whatever their names, around
 many repetitions of one sequence of kernels; where there are none, ProfilerStep#N. They are no phases. A step lasts from
-its first event to its last on the stream that computes most in it, its start counts from the trace's first GPU event,
-and its times are of all streams. Steps of one kind have the same batch and tokens by their names.
+its first event to its last on the stream that computes most in it, and its times are of all streams. Steps of one kind
+have the same batch and tokens by their names.
+Starts and ends (start_us and end_us in JSON) count from the file's first GPU event, as --from and --to do.
 TFLOP/s, GB/s: of kernels whose shapes the trace states ("Input Dims", bytes of copies and NCCL); with --scenario, of
-all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union.
+all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union. of time: the
+share of the class's time (sum) that the kernels behind the rate take.
+GB/s of copies are what they read and write in the GPU's memory: a copy inside it passes twice, a set once. Copies to
+and from the host go at the rate of the link to the host, those to another GPU at NVLink's: the table of copies has
+them apart.
 GB/s of communication: message bytes over the time of the transfer, barriers apart (NCCL's "algorithm bandwidth"). An
 NCCL message is the larger of input and output; of kernels that do not state theirs, a scenario knows what goes to other
 nodes.

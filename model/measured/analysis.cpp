@@ -53,10 +53,10 @@ std::vector<LayerWindow> layers_of_phases(const std::vector<PhaseTimes>& phases,
   return layers;
 }
 
-std::vector<LayerWindow> repeated_layers(const Trace& trace, const std::vector<std::uint32_t>& events,
-                                         const BusyTimes& busy) {
+std::vector<LayerWindow> repeated_layers(const Trace& trace, const Interpretation& meaning,
+                                         const std::vector<std::uint32_t>& events, const BusyTimes& busy) {
   std::vector<LayerWindow> layers;
-  for (const Stretch& stretch : repeated_layers(trace, events)) {
+  for (const Stretch& stretch : repeated_layers(trace, meaning, events)) {
     layers.push_back(window_of(static_cast<std::uint32_t>(layers.size()), interval_of(stretch), busy));
   }
   return layers;
@@ -275,8 +275,8 @@ class OneRank {
         use.flops += event(i).flops;
         use.flops_time += length_of(event(i));
       }
-      if (event(i).bytes > 0) {
-        use.bytes += static_cast<double>(event(i).bytes);
+      if (const double bytes = bytes_at_own_rate(event(i)); bytes > 0) {
+        use.bytes += bytes;
         use.bytes_time += length_of(event(i));
       }
     }
@@ -287,6 +287,14 @@ class OneRank {
     }
     std::stable_sort(result_.classes.begin(), result_.classes.end(),
                      [](const ClassUse& a, const ClassUse& b) { return a.sum > b.sum; });
+    result_.copies = copies_of(m_.trace, events_);
+  }
+
+  // What a copy moves over a link says nothing of the memory's rate.
+  [[nodiscard]] double bytes_at_own_rate(const GpuEvent& event) const {
+    if (event.kind == GpuEventKind::kernel) return static_cast<double>(event.bytes);
+    const CopyPath path = copy_path(event.kind, m_.trace.name(event));
+    return passes_through_memory(path) > 0 ? moved_bytes(path, event) : 0;
   }
 
   // Streams that carry compute: not those where a cast stands in front of each transfer.
@@ -332,8 +340,8 @@ class OneRank {
     result_.steps = step_uses(m_.trace, steps_, all_);
     result_.step_kinds = step_kinds(m_.trace, steps_);
     if (!holds_most(m_.meaning)) {
-      result_.layers =
-          result_.steps.empty() ? repeated_layers(m_.trace, on_main_stream(), all_) : layers_of_steps(steps_, all_);
+      result_.layers = result_.steps.empty() ? repeated_layers(m_.trace, m_.meaning, on_main_stream(), all_)
+                                             : layers_of_steps(steps_, all_);
       add_communication(m_.trace, m_.meaning, events_, result_.layers);
       result_.layers_by_repetition = !result_.layers.empty();
     }
@@ -363,7 +371,9 @@ class OneRank {
 std::vector<UnclassifiedKernel> unclassified(const Measured& m) {
   std::map<std::uint32_t, UnclassifiedKernel> by_name;
   for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
-    if (m.meaning.classes[i] != KernelClass::unclassified) continue;
+    const bool unknown =
+        m.meaning.classes[i] == KernelClass::unclassified && !m.trace.is_whole_phase(m.trace.gpu_events[i]);
+    if (!unknown) continue;
     UnclassifiedKernel& kernel = by_name[m.trace.gpu_events[i].name];
     kernel.name = m.trace.name(m.trace.gpu_events[i]);
     ++kernel.count;

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "measured/breakdown.hpp"
+#include "measured/copies.hpp"
+#include "measured/hta.hpp"
 #include "measured/replay.hpp"
 #include "timeline/phases.hpp"
 #include "trace/step_windows.hpp"
@@ -35,8 +37,8 @@ struct LayerWindow {
 [[nodiscard]] std::vector<LayerWindow> layers_of_phases(const std::vector<PhaseTimes>& phases, const BusyTimes& busy);
 
 /// Of the sequence of events on one stream, by start.
-[[nodiscard]] std::vector<LayerWindow> repeated_layers(const Trace& trace, const std::vector<std::uint32_t>& events,
-                                                       const BusyTimes& busy);
+[[nodiscard]] std::vector<LayerWindow> repeated_layers(const Trace& trace, const Interpretation& meaning,
+                                                       const std::vector<std::uint32_t>& events, const BusyTimes& busy);
 
 /// Of steps of one GPU.
 [[nodiscard]] std::vector<StepUse> step_uses(const Trace& trace, const std::vector<StepWindow>& steps,
@@ -93,7 +95,9 @@ struct ClassUse {
   Time busy{};        ///< union
   double flops = 0;   ///< of the kernels whose shapes are known
   Time flops_time{};  ///< their durations
-  double bytes = 0;   ///< of the events whose bytes are known
+  /// Of the events whose bytes are known: messages of communication, and of copies and sets what they read and write in
+  /// the GPU's own memory. Copies over a link are not among them: RankAnalysis::copies has those.
+  double bytes = 0;
   Time bytes_time{};
 };
 
@@ -110,6 +114,7 @@ struct RankAnalysis {
   HtaBreakdown hta;
   std::vector<StreamBreakdown> streams;
   std::vector<ClassUse> classes;               ///< longest first
+  std::vector<CopyUse> copies;                 ///< those of class copy, by what they pass through
   std::vector<Gap> gaps;                       ///< on the streams that compute, longest first
   std::vector<std::uint32_t> compute_streams;  ///< those with a twentieth of the compute, or more
   Time compute_streams_busy{};                 ///< any of them; with the gaps it adds up to the span

@@ -161,13 +161,33 @@ class TraceWriter {
         json_text(name), rank_, thread, us(slice.start), us(slice.end - slice.start), layer, micro_batch);
   }
 
+  // What computes and holds no SMs is no kernel, but the time of a slot in a step that is simulated slot by slot.
+  [[nodiscard]] std::string class_of(TaskId task) const {
+    const bool is_slot = role_of(task) == Role::compute && graph_.task(task).hold == Hold::nothing;
+    return is_slot ? std::string(kWholePhase) : graph_.task_class(task).name;
+  }
+
+  // Of the kernels [first, next) that a slice stands for, the class that takes most of its time; all that computes is
+  // one class, which says no more: a reader would take attn(F), with its projections, for attention.
+  [[nodiscard]] std::string class_of_phase(std::size_t first, std::size_t next) const {
+    std::map<std::string, Time> times;
+    for (std::size_t i = first; i < next; ++i) {
+      const TaskId task = tasks_.kernels[i];
+      const bool computes = role_of(task) == Role::compute;
+      const Span& span = timeline_.spans[task];
+      times[computes ? std::string(kWholePhase) : graph_.task_class(task).name] += span.end - span.start;
+    }
+    const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
+    return std::max_element(times.begin(), times.end(), by_time)->first;
+  }
+
   // A phase in place of its kernels is a kernel to its reader, and has a launch as others do whose host runs ahead.
-  void phase_slice(const Phase& phase, std::uint32_t stream, SliceNs slice) {
+  void phase_slice(const Phase& phase, const std::string& phase_class, std::uint32_t stream, SliceNs slice) {
     ++phases_;
     event(
-        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "layer": {}, "micro_batch": {}}}}})",
+        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "class": {}, "layer": {}, "micro_batch": {}}}}})",
         json_text(phase.name), rank_, stream, us(slice.start), us(slice.end - slice.start), rank_, stream, phases_,
-        phase.layer, phase.micro_batch);
+        json_text(phase_class), phase.layer, phase.micro_batch);
     event(
         R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "assumed": true}}}})",
         kHostPid + rank_, stream, us(slice.start - kLaunchLeadNs), us(std::min(kLaunchNs, slice.end - slice.start)),
@@ -188,7 +208,7 @@ class TraceWriter {
       const Phase& phase = graph_.phases()[id];
       if (options_.phases_only) {
         first_of_slice_.insert(task);
-        phase_slice(phase, stream_of(task).id, {start, end});
+        phase_slice(phase, class_of_phase(first, next), stream_of(task).id, {start, end});
       } else {
         annotation(phase.name, stream_of(task).id, {start, end}, phase.layer, phase.micro_batch);
       }
@@ -211,13 +231,11 @@ class TraceWriter {
   }
 
   [[nodiscard]] std::string kernel_arguments(TaskId id, std::size_t node) const {
-    const Label& label = graph_.label(id);
     const Span& span = timeline_.spans[id];
     std::string text = fmt::format(
         R"("device": {}, "context": 1, "stream": {}, "correlation": {}, "External id": {}, "class": {}, "detail": {}, "solo us": {:.3f}, "slowed by": {:.3f})",
-        rank_, stream_of(id).id, tasks_.correlation.at(id), tasks_.correlation.at(id),
-        json_text(graph_.classes()[label.task_class].name), json_text(detail_of(id)), to_us(graph_.task(id).solo),
-        slowdown(id));
+        rank_, stream_of(id).id, tasks_.correlation.at(id), tasks_.correlation.at(id), json_text(class_of(id)),
+        json_text(detail_of(id)), to_us(graph_.task(id).solo), slowdown(id));
     if (const auto work = options_.edges.work.find(id); work != options_.edges.work.end()) {
       text += fmt::format(R"(, "work us": {:.3f})", to_us(work->second));
     }

@@ -38,7 +38,9 @@ struct TraceOptions {
   std::string device_name;
   bool hta_names = false;     ///< prefix communication kernels with "ncclKernel_", which HTA looks for
   bool graph_launch = false;  ///< one launch for all kernels, as of a CUDA graph
-  bool phases_only = false;   ///< one slice for each phase on a stream, instead of its kernels, launches and counters
+  /// One slice for each phase on a stream, instead of its kernels, launches and counters. Its class is that of its
+  /// communication, or kWholePhase (trace.hpp) where it computes.
+  bool phases_only = false;
   std::vector<TraceTrack> tracks{};
   std::vector<TraceCounter> counters{};
   std::function<std::string(TaskId)> detail{};  ///< of a kernel; by default that of its label

@@ -304,6 +304,17 @@ void name_phases_of_modules(TraceRecords& records) {
   }
 }
 
+void note_whole_phases(Trace& trace) {
+  if (std::none_of(trace.names.begin(), trace.names.end(), [](const KernelName& k) { return k.is_whole_phase(); })) {
+    return;
+  }
+  trace.notes.emplace_back(
+      "it holds whole phases in place of their kernels: each counts from its start to its end as compute or as "
+      "communication, so that what is inside phases cannot be told (classes, gaps, waits), and compute and exposed "
+      "communication are not those of the kernels; simulate with level operator and --trace-level operator writes "
+      "these");
+}
+
 void find_phases_and_steps(TraceRecords& records) {
   name_phases_of_modules(records);
   Levels levels = levels_of(records);
@@ -338,8 +349,10 @@ Trace assemble(TraceRecords records, const TraceFacts& facts, const std::filesys
   trace.flows = gpu_flows(records);
   trace.states_order = records.states_order;
   trace.names = std::move(records.names);
+  note_whole_phases(trace);
   trace.gpu_events.reserve(records.gpu.size());
   for (const GpuRecord& record : records.gpu) trace.gpu_events.push_back(record.event);
+  if (!trace.gpu_events.empty()) trace.first_ns = trace.gpu_events.front().start_ns;
   for (const CallRecord& record : records.calls) trace.calls.push_back(record.call);
   trace.steps = std::move(records.steps);
   for (AnnotationRecord& record : records.annotations) trace.annotations.push_back(std::move(record.annotation));

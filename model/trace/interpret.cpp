@@ -11,9 +11,13 @@ namespace {
 std::vector<KernelClass> classes_of(const Trace& trace, const KernelMap& map) {
   const KernelClassifier classify(map.classes, map.communication);
   std::vector<KernelClass> of_name;
+  const bool as_stated = map.classes.empty() && map.communication.empty();
   for (const KernelName& kernel : trace.names) {
-    const auto stated =
-        map.classes.empty() && map.communication.empty() ? class_named(kernel.stated_class) : std::nullopt;
+    if (as_stated && kernel.is_whole_phase()) {  // attn(F) holds projections, too
+      of_name.push_back(KernelClass::unclassified);
+      continue;
+    }
+    const auto stated = as_stated ? class_named(kernel.stated_class) : std::nullopt;
     of_name.push_back(stated ? *stated : classify.of_kernel(kernel.name));
   }
   std::vector<KernelClass> classes;

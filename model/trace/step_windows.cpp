@@ -2,22 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
-#include "trace/steps.hpp"
+#include "trace/repetitions.hpp"
 
 namespace moeline {
 namespace {
 
 using Events = std::vector<std::uint32_t>;
-
-std::size_t usual_length(const std::vector<std::size_t>& starts) {
-  std::vector<std::size_t> lengths;
-  for (std::size_t i = 1; i < starts.size(); ++i) lengths.push_back(starts[i] - starts[i - 1]);
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-  std::nth_element(lengths.begin(), middle, lengths.end());
-  return *middle;
-}
 
 // Events of one step on one stream.
 struct OnStream {
@@ -56,20 +49,22 @@ Stretch stretch_of(const Trace& trace, const Events& events) {
 
 }  // namespace
 
-std::vector<Stretch> repeated_layers(const Trace& trace, const Events& events) {
+std::vector<Stretch> repeated_layers(const Trace& trace, const Interpretation& meaning, const Events& events) {
   std::vector<std::uint32_t> names;
-  for (const std::uint32_t i : events) names.push_back(trace.gpu_events[i].name);
-  const std::vector<std::size_t> starts = repetitions(names);
-  if (starts.empty()) return {};
-  const std::size_t usual = usual_length(starts);
+  std::set<std::uint32_t> attention;
+  for (const std::uint32_t i : events) {
+    names.push_back(trace.gpu_events[i].name);
+    if (meaning.classes[i] == KernelClass::attention) attention.insert(names.back());
+  }
+  const std::vector<Repetition> found = repetitions(names, attention);
   std::vector<Stretch> layers;
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    const bool too_long = 2 * (starts[i + 1] - starts[i]) > 3 * usual;
-    const std::size_t end = too_long ? starts[i] + usual : starts[i + 1];
-    const bool ends_here = too_long || end >= events.size();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto [begin, end] = found[i];
+    const bool last = i + 1 == found.size();
+    const bool next_follows = last ? end < events.size() : found[i + 1].begin == end;
     const std::int64_t end_ns =
-        ends_here ? trace.gpu_events[events[end - 1]].end_ns : trace.gpu_events[events[end]].start_ns;
-    layers.push_back({trace.gpu_events[events[starts[i]]].start_ns, end_ns});
+        next_follows ? trace.gpu_events[events[end]].start_ns : trace.gpu_events[events[end - 1]].end_ns;
+    layers.push_back({trace.gpu_events[events[begin]].start_ns, end_ns});
   }
   return layers;
 }
@@ -80,7 +75,7 @@ std::vector<StepWindow> step_windows(const Trace& trace, const Interpretation& m
   for (const auto& [key, streams] : events_of_steps(trace, meaning)) {
     const Events& events = on_main_stream(streams);
     windows.push_back({static_cast<std::uint32_t>(key.second), key.first, stretch_of(trace, events), {}});
-    if (by_repetition) windows.back().layers = repeated_layers(trace, events);
+    if (by_repetition) windows.back().layers = repeated_layers(trace, meaning, events);
   }
   std::stable_sort(windows.begin(), windows.end(), [](const StepWindow& a, const StepWindow& b) {
     return std::tie(a.gpu, a.time.start_ns) < std::tie(b.gpu, b.time.start_ns);

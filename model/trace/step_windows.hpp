@@ -13,10 +13,10 @@ struct Stretch {
   [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
 };
 
-/// Of events of one stream, by start, the repetitions of their sequence (steps.hpp), each until the next one
-/// starts. What stands between two of them ends none: a repetition half as long again as usual ends after the usual
-/// number of events.
-[[nodiscard]] std::vector<Stretch> repeated_layers(const Trace& trace, const std::vector<std::uint32_t>& events);
+/// Of events of one stream, by start, the repetitions of their sequence (repetitions.hpp), each until the next one
+/// starts; one that another thing follows ends with its own last event.
+[[nodiscard]] std::vector<Stretch> repeated_layers(const Trace& trace, const Interpretation& meaning,
+                                                   const std::vector<std::uint32_t>& events);
 
 struct StepWindow {
   std::uint32_t step = 0;  ///< index into Trace::steps

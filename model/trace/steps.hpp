@@ -1,5 +1,5 @@
 // The steps of a server or a training loop, which GPU events belong to them, and how they are found: by what
-// annotations say, or by what repeats itself.
+// annotations say, or by what repeats itself (repetitions.hpp).
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,6 @@ namespace moeline {
 
 /// Annotations that frameworks make themselves and that are neither steps nor phases.
 [[nodiscard]] bool is_of_framework(std::string_view name);
-
-// A program that repeats itself, found without annotations.
-
-/// Positions at which a sequence begins anew, and the one at which its last whole repetition ends; at least three
-/// repetitions, else empty. They are cut at an element that stands once in each: of those whose cuts are alike, one
-/// with the most. Two cuts in a row are alike when nine tenths of their elements are the same, whatever their order,
-/// so that an element more or less does no harm; one pair in ten need not be alike.
-[[nodiscard]] std::vector<std::size_t> repetitions(const std::vector<std::uint32_t>& sequence);
 
 /// Finds TraceRecords::steps and GpuEvent::step. The annotation of a step on the host and its twins on the streams are
 /// one step: those around the launch of an event and around the event itself, where they bear the same name; and twins

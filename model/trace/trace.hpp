@@ -78,9 +78,15 @@ struct TraceStep {
   std::uint32_t number = 0;  ///< N of ProfilerStep#N; of other steps their position on their GPU, by their first events
 };
 
+/// args.class of a slice that stands for all kernels of a phase, as our own traces of phases have them: it computes
+/// most of its time, and what else it holds is not told.
+inline constexpr std::string_view kWholePhase = "phase";
+
 struct KernelName {
   std::string name;
   std::string stated_class;  ///< args.class, which our own traces have
+
+  [[nodiscard]] bool is_whole_phase() const { return stated_class == kWholePhase; }
 };
 
 /// A process of the trace that has GPU events.
@@ -114,6 +120,7 @@ struct Trace {
   std::string device;                   ///< name of the first of deviceProperties; empty: not in the trace
   std::uint32_t sms = 0;                ///< its numSms; 0: not in the trace
   std::int64_t time_zero_ns = 0;        ///< absolute time of the earliest record that has a duration
+  std::int64_t first_ns = 0;            ///< start of the file's first GPU event, also where this is a part of the file
   std::vector<KernelName> names;        ///< of GPU events, each once
   std::vector<GpuEvent> gpu_events;     ///< by start, then stream
   std::vector<HostCall> calls;          ///< by start
@@ -126,6 +133,7 @@ struct Trace {
   bool is_part = false;            ///< a window of what is in the file: window.hpp
 
   [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }
+  [[nodiscard]] bool is_whole_phase(const GpuEvent& event) const { return names[event.name].is_whole_phase(); }
   [[nodiscard]] std::uint32_t rank(const GpuEvent& event) const { return gpus[event.gpu].rank; }
   /// Start of the call that launched it; where the trace has none, its own start.
   [[nodiscard]] std::int64_t launched_ns(const GpuEvent& event) const {

@@ -123,18 +123,33 @@ TEST_CASE("--steps holds the steps it names, in analyze, replay and compare") {
   CHECK(compared["steps"][0]["b_count"].GetInt() == 1);
 }
 
-TEST_CASE("--from and --to count from the trace's first GPU event, as the table of steps does") {
+TEST_CASE("--from and --to count from the file's first GPU event, as the table and start_us do, also of a part") {
   const auto whole = in_json({"analyze", traces().sglang});
-  const auto& steps = whole["ranks"][0]["steps"];
-  const double first = whole["first_gpu_event_us"].GetDouble();
-  const std::string from = std::to_string(steps[2]["start_us"].GetDouble() - first);
-  const std::string to = std::to_string(steps[2]["end_us"].GetDouble() - first);
+  const auto& rank = whole["ranks"][0];
+  const auto& steps = rank["steps"];
+  CHECK(rank["layers"][36]["start_us"].GetDouble() >= steps[1]["start_us"].GetDouble());
+  CHECK(rank["layers"][36]["end_us"].GetDouble() <= steps[1]["end_us"].GetDouble());
+  const std::string from = std::to_string(steps[2]["start_us"].GetDouble());
+  const std::string to = std::to_string(steps[2]["end_us"].GetDouble());
   const auto part = in_json({"analyze", traces().sglang, "--from", from, "--to", to});
   REQUIRE(part["ranks"][0]["steps"].Size() == 1);
   CHECK(part["ranks"][0]["steps"][0]["step"].GetInt() == 2);
+  CHECK(part["ranks"][0]["steps"][0]["start_us"].GetDouble() == steps[2]["start_us"].GetDouble());
   CHECK(part["ranks"][0]["span_us"].GetDouble() == doctest::Approx(steps[2]["span_us"].GetDouble()));
   const auto later = in_json({"analyze", traces().sglang, "--from", from});
   CHECK(later["ranks"][0]["steps"].Size() == 2);
+}
+
+TEST_CASE("what the host does before the first GPU event does not shift start_us") {
+  const TemporaryFolder folder;
+  const std::string events = launch("0", 1) + "," + launch("10", 2) + "," + gpu_range("attn", "500", "50") + "," +
+                             kernel("500", "50", 1) + "," + gpu_range("mlp", "600", "50") + "," +
+                             kernel("600", "50", 2);
+  const auto json = in_json({"analyze", folder.write("t.json", trace_of(events))});
+  CHECK(json["first_gpu_event_us"].GetDouble() == 500);
+  CHECK(json["phases"][0]["start_us"].GetDouble() == 0);
+  CHECK(json["phases"][1]["start_us"].GetDouble() == 100);
+  CHECK(json["phases"][1]["end_us"].GetDouble() == 150);
 }
 
 TEST_CASE("windows outside of the trace are refused with what there is") {

@@ -1,5 +1,5 @@
 // HolisticTraceAnalysis leaves out, where there are several profiler steps, the last of them and what has no launch.
-#include "measured/breakdown.hpp"
+#include "measured/hta.hpp"
 
 #include <rapidjson/document.h>
 
@@ -74,6 +74,18 @@ TEST_CASE("HTA's communication begins with nccl or has ncclKernel in its name, a
   CHECK(hta.times.communication == from_us(20));
   CHECK(hta.times.compute == from_us(10));
   CHECK(hta.times.non_compute() == from_us(30));
+}
+
+TEST_CASE("HTA counts stream 0 as any other stream, also where there are several profiler steps") {
+  SmallTrace trace;
+  for (int i = 0; i < 3; ++i) {
+    trace.annotation("ProfilerStep#" + std::to_string(5 + i), 100 * i, 100 * i + 99);
+    trace.kernel("sm90_xmma_gemm", 0, 100 * i + 1, 100 * i + 10, 100 * i + 60);
+  }
+  const HtaBreakdown hta = hta_of(trace.understood());
+  CHECK(hta.events == 2);
+  CHECK(hta.left_out() == 1);  // that of the last step
+  CHECK(hta.times.compute == from_us(100));
 }
 
 TEST_CASE("where HTA leaves nothing over its times are zero") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/support/data.hpp"
 #include "tests/support/server_trace.hpp"
 #include "trace/step_windows.hpp"
 
@@ -204,6 +205,25 @@ TEST_CASE("the median of a kind is the step of median length, and kinds with mos
   CHECK(windows[kinds[0].median].time.length_ns() == lengths[1]);
 }
 
+TEST_CASE("real models have the layers that their configurations say") {
+  // shared/data/traces/real/README.md: 48 of Qwen3-30B-A3B, 36 of Qwen3-8B and gpt-oss-120b, 24 of gpt-oss-20b, whose
+  // attention slides in every second layer, and of Qwen1.5-0.5B, 40 of a GPT of Megatron's with unfused attention.
+  const std::vector<std::pair<std::string, std::size_t>> known = {{"b300_sglang_qwen3_30b_decode", 48},
+                                                                  {"mi300x_sglang_qwen3_30b_decode", 48},
+                                                                  {"mi300x_sglang_qwen3_8b_decode", 36},
+                                                                  {"mi300x_vllm_gpt_oss_20b_decode", 24},
+                                                                  {"b200_vllm_gpt_oss_120b_tp8_prefill_eager", 36},
+                                                                  {"h100_transformers_qwen1.5_0.5b_prefill", 24},
+                                                                  {"mi300x_transformers_qwen1.5_0.5b_prefill", 24},
+                                                                  {"a100_megatron_gpt_tp8_rank0", 40}};
+  for (const auto& [name, layers] : known) {
+    const std::filesystem::path file = data_folder() / ("traces/real/" + name + ".json.gz");
+    if (!present(file)) continue;
+    CAPTURE(name);
+    CHECK(layers_of(read_trace(file)) == Layers{layers});
+  }
+}
+
 TEST_CASE("what stands between two repetitions belongs to neither") {
   std::string events;
   int start = 0;
@@ -220,7 +240,7 @@ TEST_CASE("what stands between two repetitions belongs to neither") {
   const Trace trace = read(trace_of(events));
   std::vector<std::uint32_t> all(trace.gpu_events.size());
   for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
-  const std::vector<Stretch> layers = repeated_layers(trace, all);
+  const std::vector<Stretch> layers = repeated_layers(trace, interpret(trace), all);
   REQUIRE(layers.size() == 24);
   CHECK(layers[10].length_ns() == 50'000);
   CHECK(layers[11].length_ns() == 49'000);  // to the end of its own last kernel

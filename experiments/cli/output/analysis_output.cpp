@@ -32,6 +32,9 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
   const Time bytes_time = shapes != nullptr ? use.busy : use.bytes_time;
   rates.tflops = per_second(flops, flops_time) / kTera;
   rates.GBps = per_second(bytes, bytes_time) / kGiga;
+  // The scenario's shapes are of all kernels, over the time of all.
+  if (rates.tflops > 0) rates.tflops_of_time = shapes != nullptr ? 1 : ratio(flops_time, use.sum);
+  if (rates.GBps > 0) rates.GBps_of_time = shapes != nullptr ? 1 : ratio(bytes_time, use.sum);
   if (!r.machine) return rates;
   const MachineFacts& facts = r.machine->facts;
   if (shapes != nullptr && flops > 0) {
@@ -45,6 +48,31 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
   if (!is_communication(use.kernel_class)) rates.share_of_memory = rates.GBps / facts.hbm_GBps;
   return rates;
 }
+
+CopyRate rate_of(const AnalysisReport& r, const CopyUse& use) {
+  CopyRate rate{per_second(use.bytes, use.bytes_time) / 1e9, 0};
+  if (!r.machine) return rate;
+  const MachineFacts& facts = r.machine->facts;
+  const auto peak_GBps = [&] {
+    switch (use.path) {
+      case CopyPath::in_memory:
+      case CopyPath::set:
+        return facts.hbm_GBps;
+      case CopyPath::host_to_device:
+      case CopyPath::device_to_host:
+        return facts.host_GBps;
+      case CopyPath::peer:
+        return facts.nvlink_GBps;
+      case CopyPath::unknown:
+        break;
+    }
+    return 0.0;
+  }();
+  if (peak_GBps > 0) rate.share_of_peak = rate.GBps / peak_GBps;
+  return rate;
+}
+
+Time since_first(const AnalysisReport& r, Time time) { return time - time_of(r.measured->trace.first_ns); }
 
 double bandwidth_GBps(const AnalysisReport& r, const RankAnalysis& rank, const Transfer& transfer) {
   double bytes = transfer.bytes;
@@ -91,7 +119,8 @@ Fields<Breakdown> time_fields() {
       .add("span_us", "us from first start to last end", &Breakdown::span)
       .add("idle_us", "us in which nothing runs", &Breakdown::idle)
       .add("compute_us", "us, union of kernels that compute", &Breakdown::compute)
-      .add("non_compute_us", "us of the rest of the span", &Breakdown::non_compute);
+      .add("non_compute_us", "us of the rest of the span: communication and copies beside which no kernel computes",
+           &Breakdown::non_compute);
 }
 
 Fields<Breakdown> communication_fields() {
@@ -101,8 +130,8 @@ Fields<Breakdown> communication_fields() {
 }
 
 Fields<Breakdown> exposed_fields() {
-  return Fields<Breakdown>().add("exposed_comm_us", "us of all that is neither compute nor idle",
-                                 &Breakdown::non_compute);
+  return Fields<Breakdown>().add("exposed_comm_us", "us in which communication runs and no kernel computes",
+                                 &Breakdown::exposed);
 }
 
 Fields<HtaBreakdown> hta_fields() {
@@ -135,9 +164,16 @@ Fields<InRank<ClassUse>> class_fields() {
           .add(
               "share_of_peak", "of the machine's FP8 and BF16 peaks",
               [](auto& r) { return if_positive(r.share_of_peak); }, share)
-          .add("GBps", "GB/s", [](auto& r) { return if_positive(r.GBps); })
           .add(
-              "share_of_memory", "of the memory's peak", [](auto& r) { return if_positive(r.share_of_memory); }, share);
+              "tflops_of_time", "share of sum_us of the kernels that TFLOP/s are of",
+              [](auto& r) { return if_positive(r.tflops_of_time); }, share_of_all())
+          .add("GBps", "GB/s: of messages, and of copies and sets what they read and write in the GPU's memory",
+               [](auto& r) { return if_positive(r.GBps); })
+          .add(
+              "share_of_memory", "of the memory's peak", [](auto& r) { return if_positive(r.share_of_memory); }, share)
+          .add(
+              "GBps_of_time", "share of sum_us of the kernels that GB/s are of",
+              [](auto& r) { return if_positive(r.GBps_of_time); }, share_of_all());
   return Fields<InRank<ClassUse>>()
       .add("class", "class", [](auto& c) { return name_of(c.row.kernel_class); },
            {.words = words_to(KernelClass::unclassified)})
@@ -145,6 +181,19 @@ Fields<InRank<ClassUse>> class_fields() {
       .add("sum_us", "us, sum", [](auto& c) { return c.row.sum; })
       .add("busy_us", "us, union", [](auto& c) { return c.row.busy; })
       .all(rates, rate_fields);
+}
+
+Fields<InRank<CopyUse>> copy_fields() {
+  return Fields<InRank<CopyUse>>()
+      .add("path", "what they pass through", [](auto& c) { return name_of(c.row.path); },
+           {.words = words_to(CopyPath::unknown)})
+      .add("count", "copies or sets", [](auto& c) { return c.row.count; })
+      .add("sum_us", "us, sum", [](auto& c) { return c.row.sum; })
+      .add("busy_us", "us, union", [](auto& c) { return c.row.busy; })
+      .add("GBps", "GB/s of those whose size the trace states; a copy inside the GPU's memory reads and writes it",
+           [](auto& c) { return if_positive(rate_of(c.report, c.row).GBps); })
+      .add("share_of_peak", "of the peak of the GPU's memory, the link to the host, or NVLink",
+           [](auto& c) { return if_positive(rate_of(c.report, c.row).share_of_peak); }, {.decimals = 4});
 }
 
 // As GapCause has them.
@@ -191,19 +240,22 @@ Fields<WholeRank> gaps_fields() {
            [](auto& r) { return r.rank.compute_streams_busy; });
 }
 
-constexpr const char* kSinceFirstEvent = "us from the trace's first GPU event";
+constexpr const char* kSinceFirstEvent = "us from the file's first GPU event, as --from and --to count";
 
-Fields<StepUse> step_use_fields() {
-  return Fields<StepUse>()
+Fields<InRank<StepUse>> step_use_fields() {
+  const auto times = [](auto& s) -> auto& { return s.row.times; };
+  return Fields<InRank<StepUse>>()
       .add(
-          "step", "its number", [](auto& s) { return s.step.number; }, any_time())
-      .add("name", "annotation", [](auto& s) { return s.step.name; })
-      .add("kind", "steps of one kind have the same batch and tokens", [](auto& s) { return s.step.kind; })
-      .add("start_us", kSinceFirstEvent, &StepUse::start, any_time())
-      .add("end_us", "us to its end", &StepUse::end, any_time())
-      .all(&StepUse::times, time_fields())
-      .all(&StepUse::times, exposed_fields())
-      .add("layers", "repetitions in it", &StepUse::layers);
+          "step", "its number", [](auto& s) { return s.row.step.number; }, any_time())
+      .add("name", "annotation", [](auto& s) { return s.row.step.name; })
+      .add("kind", "steps of one kind have the same batch and tokens", [](auto& s) { return s.row.step.kind; })
+      .add(
+          "start_us", kSinceFirstEvent, [](auto& s) { return since_first(s.report, s.row.start); }, any_time())
+      .add(
+          "end_us", "us to its end", [](auto& s) { return since_first(s.report, s.row.end); }, any_time())
+      .all(times, time_fields())
+      .all(times, exposed_fields())
+      .add("layers", "repetitions in it", [](auto& s) { return s.row.layers; });
 }
 
 Fields<InRank<StepKind>> step_kind_fields() {
@@ -227,9 +279,9 @@ Fields<InRank<LayerWindow>> layer_window_fields() {
       .add("layer", "its number", [](auto& l) { return l.row.layer; })
       .add("step", "step that it is in", step_of, any_time())
       .add(
-          "start_us", kSinceFirstEvent, [](auto& l) { return l.row.start; }, any_time())
+          "start_us", kSinceFirstEvent, [](auto& l) { return since_first(l.report, l.row.start); }, any_time())
       .add(
-          "end_us", "us to its end", [](auto& l) { return l.row.end; }, any_time())
+          "end_us", "us to its end", [](auto& l) { return since_first(l.report, l.row.end); }, any_time())
       .all(times, time_fields())
       .all(times, communication_fields())
       .all(times, exposed_fields())
@@ -263,9 +315,9 @@ Fields<WholeRank> rank_fields() {
            [](auto& r) { return r.rank.kernels_without_launch; })
       .list("streams", "by stream", rows_of(&RankAnalysis::streams), stream_fields())
       .list("classes", "by class of kernels", rows_of(&RankAnalysis::classes), class_fields())
+      .list("copies", "of class copy, by what they pass through", rows_of(&RankAnalysis::copies), copy_fields())
       .object("gaps", "times without a kernel on the streams that compute, by cause", std::identity(), gaps_fields())
-      .list(
-          "steps", "of a server or a training loop", [](auto& r) -> auto& { return r.rank.steps; }, step_use_fields())
+      .list("steps", "of a server or a training loop", rows_of(&RankAnalysis::steps), step_use_fields())
       .list("step_kinds", "kinds of steps", rows_of(&RankAnalysis::step_kinds), step_kind_fields())
       .add("layers_by_repetition", "layers are repetitions of a sequence of kernels, not phases",
            [](auto& r) { return r.rank.layers_by_repetition; })
@@ -277,6 +329,10 @@ Fields<WholeRank> rank_fields() {
 std::vector<PhaseTimes> phases_of_all(const AnalysisReport& r) {
   std::vector<PhaseTimes> phases;
   for (const RankAnalysis& rank : r.analysis.ranks) phases.insert(phases.end(), rank.phases.begin(), rank.phases.end());
+  for (PhaseTimes& phase : phases) {
+    phase.start = since_first(r, phase.start);
+    phase.end = since_first(r, phase.end);
+  }
   return phases;
 }
 
@@ -326,8 +382,8 @@ Fields<AnalysisReport> analysis_fields() {
       .add("hardware", "profile of the machine",
            [](auto& r) { return r.machine ? std::optional(r.machine->name) : std::nullopt; })
       .add(
-          "first_gpu_event_us", "its time in the trace, us",
-          [](auto& r) { return static_cast<double>(r.measured->trace.gpu_events.front().start_ns) / 1e3; }, any_time())
+          "first_gpu_event_us", "of the file, from the file's first record: the zero of start_us and end_us",
+          [](auto& r) { return time_of(r.measured->trace.first_ns); }, any_time())
       .list("ranks", "by rank", ranks_of, rank_fields())
       .add("gpu_events", "GPU events", [](auto& r) { return r.analysis.gpu_events; })
       .add("attributed_gpu_events", "of phases", [](auto& r) { return r.analysis.attributed; })

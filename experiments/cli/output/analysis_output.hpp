@@ -33,11 +33,24 @@ struct AnalysisReport {
 /// Achieved rates of a class, and their share of what the machine allows. 0: not known.
 struct Rates {
   double tflops = 0;
-  double share_of_peak = 0;  ///< time that the FLOPs take at the machine's peaks, over the time they took
+  double share_of_peak = 0;   ///< time that the FLOPs take at the machine's peaks, over the time they took
+  double tflops_of_time = 0;  ///< share of the class's time that the kernels with known FLOPs take
   double GBps = 0;
   double share_of_memory = 0;
+  double GBps_of_time = 0;  ///< share of the class's time that the kernels with known bytes take
 };
 [[nodiscard]] Rates rates_of(const AnalysisReport& report, const ClassUse& use);
+
+/// Achieved rate of copies, and its share of what the memory or link that they pass through allows. 0: not known.
+struct CopyRate {
+  double GBps = 0;
+  double share_of_peak = 0;
+};
+[[nodiscard]] CopyRate rate_of(const AnalysisReport& report, const CopyUse& use);
+
+/// From the file's first GPU event, as --from and --to count.
+[[nodiscard]] Time since_first(const AnalysisReport& report, Time time);
+
 /// Of a transfer: by the bytes that the trace states, else by the scenario's to other nodes. 0: not known.
 [[nodiscard]] double bandwidth_GBps(const AnalysisReport& report, const RankAnalysis& rank, const Transfer& transfer);
 

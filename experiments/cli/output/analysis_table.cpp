@@ -57,12 +57,10 @@ std::string streams_table(const RankAnalysis& rank) {
 // What HTA leaves out of its numbers; empty where it counts all.
 std::string hta_text(const HtaBreakdown& hta) {
   if (hta.left_out() == 0) return "";
-  std::string text = fmt::format(
+  return fmt::format(
       "HTA, by default, leaves out {} of {} GPU events where there are several profiler steps (here {}):\n"
-      "{} launched in the last step, {} without a launch in the trace",
+      "{} launched in the last step, {} without a launch in the trace.\n",
       hta.left_out(), hta.left_out() + hta.events, hta.profiler_steps, hta.in_last_step, hta.without_launch);
-  if (hta.on_stream_0 > 0) text += fmt::format(", {} on stream 0", hta.on_stream_0);
-  return text + ".\n";
 }
 
 std::string breakdown_table(const RankAnalysis& rank) {
@@ -83,21 +81,78 @@ std::string breakdown_table(const RankAnalysis& rank) {
   return text + hta_text(rank.hta) + "\n";
 }
 
+std::string cell(double value, double scale, const char* unit) {
+  return value > 0 ? fmt::format("{:.0f}{}", value * scale, unit) : std::string("-");
+}
+
+// A share that is not nothing is not printed as nothing.
+std::string share_cell(double share) {
+  constexpr double kPrinted = 0.01;
+  return share > 0 && share < kPrinted ? std::string("<1 %") : cell(share, 100, " %");
+}
+
+// Whole phases are of many classes, which the trace does not tell.
+bool is_of_phases(const AnalysisReport& r, KernelClass c) {
+  const std::vector<KernelName>& names = r.measured->trace.names;
+  return c == KernelClass::unclassified &&
+         std::any_of(names.begin(), names.end(), [](const KernelName& name) { return name.is_whole_phase(); });
+}
+
+std::string class_name(const AnalysisReport& r, KernelClass c) {
+  return is_of_phases(r, c) ? "whole phases" : name_of(c);
+}
+
 std::string classes_table(const AnalysisReport& r, const RankAnalysis& rank) {
-  std::string text = fmt::format("{:<14} {:>8} {:>12} {:>12} {:>9} {:>9} {:>9} {:>9}\n", "class", "kernels", "sum us",
-                                 "union us", "TFLOP/s", "of peak", "GB/s", "of HBM");
-  const auto cell = [](double value, double scale, const char* unit) {
-    return value > 0 ? fmt::format("{:.0f}{}", value * scale, unit) : std::string("-");
-  };
+  std::string text = fmt::format("{:<14} {:>8} {:>12} {:>12} {:>9} {:>9} {:>8} {:>9} {:>9} {:>8}\n", "class", "kernels",
+                                 "sum us", "union us", "TFLOP/s", "of peak", "of time", "GB/s", "of HBM", "of time");
   for (const ClassUse& use : rank.classes) {
     const Rates rates = rates_of(r, use);
     text +=
-        fmt::format("{:<14} {:>8} {:>12.0f} {:>12.0f} {:>9} {:>9} {:>9} {:>9}\n", name_of(use.kernel_class), use.count,
-                    to_us(use.sum), to_us(use.busy), cell(rates.tflops, 1, ""), cell(rates.share_of_peak, 100, " %"),
-                    cell(rates.GBps, 1, ""), cell(rates.share_of_memory, 100, " %"));
+        fmt::format("{:<14} {:>8} {:>12.0f} {:>12.0f} {:>9} {:>9} {:>8} {:>9} {:>9} {:>8}\n",
+                    class_name(r, use.kernel_class), use.count, to_us(use.sum), to_us(use.busy),
+                    cell(rates.tflops, 1, ""), cell(rates.share_of_peak, 100, " %"), share_cell(rates.tflops_of_time),
+                    cell(rates.GBps, 1, ""), share_cell(rates.share_of_memory), share_cell(rates.GBps_of_time));
   }
   if (!r.shapes) {
     text += "Shapes: of copies, NCCL and operators with \"Input Dims\" only; --scenario SCENARIO supplies the rest.\n";
+  }
+  return text + "\n";
+}
+
+struct PathWords {
+  const char* name;
+  const char* peak;  // what its rate is a share of
+};
+
+PathWords words_of(CopyPath path) {
+  switch (path) {
+    case CopyPath::in_memory:
+      return {"copy in memory", "of HBM"};
+    case CopyPath::set:
+      return {"set", "of HBM"};
+    case CopyPath::host_to_device:
+      return {"host to device", "of its link"};
+    case CopyPath::device_to_host:
+      return {"device to host", "of its link"};
+    case CopyPath::peer:
+      return {"to another GPU", "of NVLink"};
+    case CopyPath::unknown:
+      break;
+  }
+  return {"copy", ""};
+}
+
+std::string copies_table(const AnalysisReport& r, const RankAnalysis& rank) {
+  if (rank.copies.empty()) return "";
+  std::string text =
+      fmt::format("{:<14} {:>8} {:>12} {:>12} {:>9} {:>9}\n", "copies", "", "sum us", "union us", "GB/s", "of peak");
+  for (const CopyUse& use : rank.copies) {
+    const CopyRate rate = rate_of(r, use);
+    const PathWords words = words_of(use.path);
+    text += fmt::format("{:<14} {:>8} {:>12.0f} {:>12.0f} {:>9} {:>9}{}\n", words.name, use.count, to_us(use.sum),
+                        to_us(use.busy), rate.GBps > 0 ? fmt::format("{:.1f}", rate.GBps) : std::string("-"),
+                        share_cell(rate.share_of_peak),
+                        rate.share_of_peak > 0 ? std::string(" ") + words.peak : std::string());
   }
   return text + "\n";
 }
@@ -150,11 +205,6 @@ std::string gaps_table(const AnalysisReport& r, const RankAnalysis& rank) {
     if (rank.gaps[i].cause != GapCause::between) text += gap_line(*r.measured, rank.gaps[i]);
   }
   return text + launches_text(rank) + "\n";
-}
-
-// As --from and --to count.
-Time since_first(const AnalysisReport& r, Time start) {
-  return start - std::chrono::nanoseconds(r.measured->trace.gpu_events.front().start_ns);
 }
 
 std::string list_of_steps(const AnalysisReport& r, const RankAnalysis& rank) {
@@ -251,7 +301,7 @@ std::string transfers_table(const AnalysisReport& r, const RankAnalysis& rank) {
     const Transfer& t = rank.transfers[i];
     const double GBps = bandwidth_GBps(r, rank, t);
     text += fmt::format("{:>5} {:<14} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>9}\n", t.times.layer,
-                        short_phase_name(t.times.phase), to_us(t.times.start), to_us(t.times.barrier),
+                        short_phase_name(t.times.phase), to_us(since_first(r, t.times.start)), to_us(t.times.barrier),
                         to_us(t.times.transfer), to_us(t.other), GBps > 0 ? fmt::format("{:.1f}", GBps) : "-");
   }
   if (rank.transfers.size() > kShown) text += fmt::format("... {} more\n", rank.transfers.size() - kShown);
@@ -386,7 +436,7 @@ std::string limits_of(const AnalysisReport& r, const RankAnalysis& rank) {
   const auto most = std::find_if(rank.classes.begin(), rank.classes.end(), [](const ClassUse& use) {
     return !is_communication(use.kernel_class) && use.kernel_class != KernelClass::copy;
   });
-  if (most != rank.classes.end()) {
+  if (most != rank.classes.end() && !is_of_phases(r, most->kernel_class)) {
     sentences.push_back(fmt::format("Most of the compute time, {:.1f} %, is {}.",
                                     100 * ratio(most->busy, rank.times.compute), name_of(most->kernel_class)));
   }
@@ -402,8 +452,8 @@ std::string to_table(const AnalysisReport& r) {
   text += machine_line(r);
   for (const RankAnalysis& rank : r.analysis.ranks) {
     text += fmt::format("\nrank {}\n", rank.rank) + wrapped(limits_of(r, rank)) + "\n" + breakdown_table(rank) +
-            streams_table(rank) + classes_table(r, rank) + gaps_table(r, rank) + steps_table(r, rank) +
-            layers_table(rank) + transfers_table(r, rank);
+            streams_table(rank) + classes_table(r, rank) + copies_table(r, rank) + gaps_table(r, rank) +
+            steps_table(r, rank) + layers_table(rank) + transfers_table(r, rank);
   }
   text += unclassified_text(r);
   for (const std::string& note : r.measured->trace.notes) text += "note: " + note + "\n";
