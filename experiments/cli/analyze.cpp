@@ -28,6 +28,7 @@ struct AnalyzeOptions {
   std::string html;
   bool force = false;
   bool together = false;
+  bool kernels = false;
   std::string format = "table";
 };
 
@@ -46,9 +47,10 @@ void write_page(const AnalysisReport& report, const std::string& file, const Pag
 
 // What is of one trace, or of the scenario that ran in it.
 void check_for_several(const AnalyzeOptions& options) {
-  const std::array<std::pair<const char*, bool>, 3> given = {{{"--scenario", !options.scenario.empty()},
+  const std::array<std::pair<const char*, bool>, 4> given = {{{"--scenario", !options.scenario.empty()},
                                                               {"--hardware", !options.hardware.empty()},
-                                                              {"--html", !options.html.empty()}}};
+                                                              {"--html", !options.html.empty()},
+                                                              {"--kernels", options.kernels}}};
   for (const auto& [name, is_given] : given) {
     if (is_given) throw UsageError(fmt::format("{}: is of one rank, and here are several", name));
   }
@@ -90,6 +92,7 @@ void analyze_command(AnalyzeOptions options, const Console& console) {
         std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return bool(c.setup); });
     report.shapes = shapes_of(*any->setup, report.analysis.ranks.front().phases);  // which no schedule changes
   }
+  if (options.kernels) report.kernels = kernels_by_name(measured);
   if (measured.trace.gpus.size() == 1) report.counterfactuals = counterfactuals(measured);
   if (page_template) write_page(report, options.html, *page_template);
   console.print(options.format == "json" ? to_json(report) : to_table(report));
@@ -132,6 +135,9 @@ layers: from the first start to the last end of a layer's phases of computation,
 communication or until the next layer computes, if that is sooner; or, where phases do not hold most of
 the trace, of the sequence of kernels that repeats, in each step or, without steps, in all. barrier, transfer: sums of
 durations.
+--kernels: what nothing is known of comes first, by time: a pattern of --map, or a row of the table of kernel names
+(model/trace/kernel_names.cpp), makes it known. Of a kernel that is only told by a general word in its name the class
+may be wrong. "of all" is of the sum of the durations of kernels, copies apart.
 Replays: see moeline replay --help.)";
 
 }  // namespace
@@ -150,6 +156,7 @@ Command make_analyze(Console& console) {
             {"--hardware", &options->hardware, "profile of the machine; default: by the trace's device"},
             {"--together", &options->together,
              "the GPUs of one trace as ranks that wait for each other, as several traces are"},
+            {"--kernels", &options->kernels, "all kernels by name: what each is of, and first those that nobody knows"},
             {"--html", &options->html, "write a page of the trace's timeline, and of what is printed", NotEmpty{}},
             force_option(options->force),
             format_option(options->format, {"table", "json"})}}),

@@ -8,22 +8,26 @@
 namespace moeline {
 namespace {
 
-std::vector<KernelClass> classes_of(const Trace& trace, const KernelMap& map) {
+std::vector<KernelMeaning> meanings_of(const Trace& trace, const KernelMap& map) {
   const KernelClassifier classify(map.classes, map.communication);
-  std::vector<KernelClass> of_name;
+  std::vector<KernelMeaning> of_name;
   const bool as_stated = map.classes.empty() && map.communication.empty();
   for (const KernelName& kernel : trace.names) {
     if (as_stated && kernel.is_whole_phase()) {  // attn(F) holds projections, too
-      of_name.push_back(KernelClass::unclassified);
+      of_name.push_back({KernelClass::unclassified, KnownBy::trace});
       continue;
     }
     const auto stated = as_stated ? class_named(kernel.stated_class) : std::nullopt;
-    of_name.push_back(stated ? *stated : classify.of_kernel(kernel.name));
+    of_name.push_back(stated ? KernelMeaning{*stated, KnownBy::trace} : classify.meaning_of(kernel.name));
   }
+  return of_name;
+}
+
+std::vector<KernelClass> classes_of(const Trace& trace, const std::vector<KernelMeaning>& of_name) {
   std::vector<KernelClass> classes;
   classes.reserve(trace.gpu_events.size());
   for (const GpuEvent& event : trace.gpu_events) {
-    classes.push_back(event.kind == GpuEventKind::kernel ? of_name[event.name] : KernelClass::copy);
+    classes.push_back(event.kind == GpuEventKind::kernel ? of_name[event.name].kernel_class : KernelClass::copy);
   }
   return classes;
 }
@@ -158,7 +162,8 @@ std::map<Step, std::size_t> layers_with(const Interpretation& meaning, const std
 
 Interpretation interpret(const Trace& trace, const KernelMap& map) {
   Interpretation result;
-  result.classes = classes_of(trace, map);
+  result.names = meanings_of(trace, map);
+  result.classes = classes_of(trace, result.names);
   result.order = launch_order(trace);
   result.places.resize(trace.gpu_events.size());
   if (map.phases.empty()) {

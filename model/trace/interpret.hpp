@@ -27,6 +27,7 @@ struct EventPlace {
 };
 
 struct Interpretation {
+  std::vector<KernelMeaning> names;  ///< by name of the trace, what a kernel of that name is
   std::vector<KernelClass> classes;  ///< by event
   std::vector<EventPlace> places;    ///< by event
   std::vector<std::uint32_t> order;  ///< events in the order in which the host launched them

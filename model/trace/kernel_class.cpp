@@ -1,19 +1,25 @@
 #include "trace/kernel_class.hpp"
 
-#include <fmt/format.h>
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/spec.hpp"
+#include "trace/known_kernel.hpp"
 
 namespace moeline {
 namespace {
 
-constexpr std::string_view kAnonymous = "(anonymous namespace)";
 constexpr auto kNowhere = std::string_view::npos;
+
+// How many characters at a place of a name are that of an anonymous namespace; 0: none. Nsight Systems has a spelling
+// of its own.
+std::size_t anonymous_at(std::string_view name, std::size_t place) {
+  for (const std::string_view anonymous : {"(anonymous namespace)", "<unnamed>"}) {
+    if (name.substr(place).starts_with(anonymous)) return anonymous.size();
+  }
+  return 0;
+}
 
 // Brackets around a place of a name. A '>' closes nothing where the innermost bracket is no '<', as in "(2 > 1)", nor
 // behind a '-', as in "->".
@@ -42,7 +48,7 @@ Parts parts_of(std::string_view name) {
   std::size_t blank = kNowhere;
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (brackets.none() && name[i] == ' ') blank = i;
-    if (brackets.none() && name[i] == '(' && !name.substr(i).starts_with(kAnonymous)) parts = {blank, i};
+    if (brackets.none() && name[i] == '(' && anonymous_at(name, i) == 0) parts = {blank, i};
     brackets.pass(name[i], i > 0 ? name[i - 1] : '\0');
   }
   return parts.parameters == kNowhere ? Parts{blank, kNowhere} : parts;
@@ -56,8 +62,11 @@ std::string_view without_return_type(std::string_view name) {
   return is_template || name.starts_with("void ") ? name.substr(blank + 1) : name;
 }
 
-std::string_view without_trailing_blanks(std::string_view name) {
-  return name.substr(0, name.find_last_not_of(' ') + 1);
+// AMD's profilers name the descriptor of a kernel, "attn_fwd.kd".
+std::string_view without_ending(std::string_view name) {
+  name = name.substr(0, name.find_last_not_of(' ') + 1);
+  constexpr std::string_view kDescriptor = ".kd";
+  return name.ends_with(kDescriptor) ? name.substr(0, name.size() - kDescriptor.size()) : name;
 }
 
 }  // namespace
@@ -68,71 +77,13 @@ std::string_view subject_of(std::string_view name) {
     if (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
   }
   std::size_t end = name.find_first_of("<(>");
-  while (end != kNowhere && name.substr(end).starts_with(kAnonymous)) {
-    end = name.find_first_of("<(>", end + kAnonymous.size());
+  while (end != kNowhere && anonymous_at(name, end) > 0) {
+    end = name.find_first_of("<(>", end + anonymous_at(name, end));
   }
-  return without_trailing_blanks(name.substr(0, end));
+  return without_ending(name.substr(0, end));
 }
 
 namespace {
-
-// Longer names are templates in templates: what they are about stands in front.
-constexpr std::size_t kSearched = 1000;
-
-// Searched in the subject of a name, in this order. The order is the point: FlashAttention's pre- and postprocessing is
-// no attention, nor are writing the cache and norms of queries and keys; a notify kernel is no dispatch;
-// dpsk::grouped_gemm holds dense GEMMs and transposes too; FlashInfer is more than attention; Inductor's generated
-// kernels are named after all they replace. TensorRT-LLM calls an expert GEMM bmm, with the size of its batch dynamic.
-const std::vector<NamePattern>& built_in() {
-  static const std::vector<NamePattern> patterns = {
-      {"^triton_(poi|red|per)_fused", "memory"},
-      // whole phases, as our traces of phases name them: dispatch(F)
-      {"^dispatch$", "dispatch"},
-      {"^combine$", "combine"},
-      {"^(send|receive|reduce-scatter|all-gather|gradient norm)$", "collective"},
-      {"get_dispatch_layout|mla_metadata", "other"},
-      {"notify_dispatch|cached_notify|notify_combine|clean_low_latency|(deep_ep|ep|nvshmem).*barrier|barrier_all",
-       "barrier"},
-      {"(dispatch_copy|combine_reduce)_epilogue", "memory"},  // of DeepEP's second version, on all SMs
-      {R"((deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*dispatch|\bdispatchKernel)",
-       "dispatch"},
-      {R"((deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*combine|\bcombineKernel)",
-       "combine"},
-      {R"(^(_Z\d+)?(n|r)ccl|nvshmem|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem|symm_mem|)"
-       "cross_device_reduce|lamport|elastic::pp_(send|recv)",
-       "collective"},
-      {"preprocess|postprocess|dot_do_o|convert_?dq|convert_?dkv|clear_dkv|merge_?(attn_)?states?|combine_kernel|"
-       "and_cache_|append_?paged|splitkreduce|::utils::|fwd_kernel_stage2|(attn|attention|mla).*norm|norm.*(attn|mla)|"
-       "gemma.*norm",
-       "memory"},
-      {"flash([^i]|$)|fmha|attention|attn|mla|sdpa|(batch|single)(decode|prefill)|paged_kv|compute_attn_ws|"
-       "fwd_(grouped_)?kernel_stage1",
-       "attention"},
-      {"m_grouped|group(ed)?_?gemm_kernel|groupproblemshape|fused_moe|mega_moe|moe_?gemm|group_gemm|^bmm_.*(swiglu|"
-       "dynbatch)",
-       "grouped_gemm"},
-      {"gemm|nvjet|xmma|cublas|gemv|matmul|wgmma|triton_tem|cijk_|^bmm_", "gemm"},
-      {"top_?k|sampling|group_indices|count_expert|fused_mapping|aux_fi|moe_align|moe.*routing|sort|arange|with_index",
-       "other"},
-      {"elementwise|copy|cast|transpose|norm|ln_(fwd|bwd)|swiglu|silu|gelu|act_and_mul|rotary|rope|reduce|expand|"
-       "permute|scatter|gather|fill|softmax|concat|cat_|quant|embedding|index|triton_|fill_tensormaps|distribution|"
-       "scan|multi_tensor_apply",
-       "memory"},
-  };
-  return patterns;
-}
-
-const NameMatcher& built_in_matcher() {
-  static const NameMatcher matcher(built_in());
-  return matcher;
-}
-
-// DeepGEMM has one kernel for all layouts and says which in a template argument; CUTLASS in the problem's shape.
-bool is_grouped_by_argument(std::string_view name) {
-  static const NameMatcher matcher(
-      std::vector<NamePattern>{{R"(GemmType(\)|E)[123]|GroupedContiguous|GroupedMasked|GroupProblemShape)", "yes"}});
-  return matcher.find(name) != nullptr;
-}
 
 std::vector<NamePattern> checked(const std::vector<NamePattern>& classes) {
   for (const NamePattern& each : classes) {
@@ -170,30 +121,21 @@ bool is_communication(KernelClass kernel_class) {
   return is_transfer(kernel_class) || kernel_class == KernelClass::barrier || kernel_class == KernelClass::collective;
 }
 
-struct NameMatcher::Compiled {
-  RE2 regex;
-  std::string meaning;
-};
-
 NameMatcher::NameMatcher(const std::vector<NamePattern>& patterns) {
-  RE2::Options options(RE2::Quiet);
-  options.set_case_sensitive(false);
-  options.set_encoding(RE2::Options::EncodingLatin1);  // bytes: a name may be anything
-  for (const NamePattern& each : patterns) {
-    const std::shared_ptr<const Compiled> compiled(new Compiled{{each.pattern, options}, each.meaning});
-    if (!compiled->regex.ok()) {
-      throw SpecError(fmt::format("'{}' is not a regular expression: {}", each.pattern, compiled->regex.error()));
-    }
-    compiled_.push_back(compiled);
-  }
+  compiled_.reserve(patterns.size());
+  for (const NamePattern& each : patterns) compiled_.push_back({NameRegex(each.pattern), each.meaning});
 }
 
 const std::string* NameMatcher::find(std::string_view name) const {
-  const std::string_view searched = name.substr(0, kSearched);
-  for (const auto& each : compiled_) {
-    if (RE2::PartialMatch(re2::StringPiece(searched.data(), searched.size()), each->regex)) return &each->meaning;
+  for (const Compiled& each : compiled_) {
+    if (each.regex.found_in(name)) return &each.meaning;
   }
   return nullptr;
+}
+
+const std::string& name_of(KnownBy known_by) {
+  static const std::vector<std::string> names = {"nothing", "word", "row", "pattern", "trace"};
+  return names[static_cast<std::size_t>(known_by)];
 }
 
 KernelClassifier::KernelClassifier(const std::vector<NamePattern>& classes, const std::string& communication)
@@ -201,15 +143,23 @@ KernelClassifier::KernelClassifier(const std::vector<NamePattern>& classes, cons
       communication_(communication.empty() ? std::vector<NamePattern>{} : std::vector{NamePattern{communication, ""}}),
       has_communication_(!communication.empty()) {}
 
-KernelClass KernelClassifier::of_kernel(std::string_view name) const {
-  if (const std::string* meaning = given_.find(name)) return *class_named(*meaning);
-  const std::string* meaning = built_in_matcher().find(subject_of(name));
-  KernelClass found = meaning == nullptr ? KernelClass::unclassified : *class_named(*meaning);
-  if (found == KernelClass::gemm && is_grouped_by_argument(name)) found = KernelClass::grouped_gemm;
+namespace {
+
+KernelMeaning by_table(std::string_view name) {
+  const KnownKernel known = known_kernel(name);
+  if (known.row == nullptr) return {};
+  return {known.row->kernel_class, known.by_word ? KnownBy::word : KnownBy::row, known.row};
+}
+
+}  // namespace
+
+KernelMeaning KernelClassifier::meaning_of(std::string_view name) const {
+  if (const std::string* meaning = given_.find(name)) return {*class_named(*meaning), KnownBy::pattern};
+  const KernelMeaning found = by_table(name);
   if (!has_communication_) return found;
   const bool communicates = communication_.find(name) != nullptr;
-  if (communicates) return is_communication(found) ? found : KernelClass::collective;
-  return is_communication(found) ? KernelClass::unclassified : found;
+  if (communicates == is_communication(found.kernel_class)) return found;
+  return communicates ? KernelMeaning{KernelClass::collective, KnownBy::pattern} : KernelMeaning{};
 }
 
 namespace {

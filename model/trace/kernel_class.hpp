@@ -2,19 +2,20 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/task.hpp"
+#include "trace/name_regex.hpp"
 
 namespace moeline {
 
 /// The function without return type, template arguments, parameters and wrappers that say nothing:
 /// "void cutlass::device_kernel<flash::FlashAttnBwd<...>>(...)" gives "flash::FlashAttnBwd", and
-/// "std::enable_if<!(false), void>::type internal::gemvx::kernel<...>(...)" gives "internal::gemvx::kernel".
+/// "std::enable_if<!(false), void>::type internal::gemvx::kernel<...>(...)" gives "internal::gemvx::kernel". Anonymous
+/// namespaces stay, as "(anonymous namespace)" or, in Nsight Systems' traces, "<unnamed>".
 [[nodiscard]] std::string_view subject_of(std::string_view kernel_name);
 
 enum class KernelClass : std::uint8_t {
@@ -46,7 +47,7 @@ struct NamePattern {
   std::string meaning;
 };
 
-/// Compiled patterns; the first that is found in a name wins. Names are searched in their first 1000 characters.
+/// Compiled patterns; the first that is found in a name wins.
 class NameMatcher {
  public:
   /// Throws SpecError for a pattern that is no regular expression.
@@ -55,18 +56,39 @@ class NameMatcher {
   [[nodiscard]] const std::string* find(std::string_view name) const;
 
  private:
-  struct Compiled;
-  std::vector<std::shared_ptr<const Compiled>> compiled_;
+  struct Compiled {
+    NameRegex regex;
+    std::string meaning;
+  };
+  std::vector<Compiled> compiled_;
 };
 
-/// Knows NCCL, DeepEP and its ancestor dpsk::ep, NVSHMEM, pplx; cuBLAS, CUTLASS, DeepGEMM, Triton's MoE kernels;
-/// FlashAttention, FlashMLA, FlashInfer; PyTorch's own kernels. Unknown ones stay unclassified.
+struct KernelNameRow;  // kernel_names.hpp
+
+/// Why a kernel is of its class.
+enum class KnownBy : std::uint8_t {
+  nothing,  ///< it is unclassified, or the user's pattern for communication says that it is none
+  word,     ///< a general word in its name
+  row,      ///< a row of the table of kernel names
+  pattern,  ///< the user's
+  trace,    ///< the trace states it
+};
+[[nodiscard]] const std::string& name_of(KnownBy known_by);
+
+struct KernelMeaning {
+  KernelClass kernel_class = KernelClass::unclassified;
+  KnownBy known_by = KnownBy::nothing;
+  const KernelNameRow* row = nullptr;  ///< the row that was met, or the word; null: none decided
+};
+
+/// Knows the kernels of kernel_names.hpp. Unknown ones stay unclassified.
 class KernelClassifier {
  public:
   /// `classes` (pattern -> name of a class) go before what is built in. `communication`, where not empty, decides alone
   /// what is communication.
   explicit KernelClassifier(const std::vector<NamePattern>& classes = {}, const std::string& communication = "");
-  [[nodiscard]] KernelClass of_kernel(std::string_view name) const;
+  [[nodiscard]] KernelMeaning meaning_of(std::string_view name) const;
+  [[nodiscard]] KernelClass of_kernel(std::string_view name) const { return meaning_of(name).kernel_class; }
 
  private:
   NameMatcher given_;

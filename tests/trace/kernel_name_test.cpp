@@ -17,7 +17,12 @@ TEST_CASE("a name's subject is what stands in front of its arguments, without wr
   CHECK(subject_of("void at::native::(anonymous namespace)::kernel<4>(int)") ==
         "at::native::(anonymous namespace)::kernel");
   CHECK(subject_of("void (anonymous namespace)::kernel(int)") == "(anonymous namespace)::kernel");
+  CHECK(subject_of("void at::native::<unnamed>::kernel<(int)4, at::native::<unnamed>::F>(T1)") ==
+        "at::native::<unnamed>::kernel");
+  CHECK(subject_of("int <unnamed>::kernel(int)") == "<unnamed>::kernel");
+  CHECK(subject_of("<unnamed>::kernel<<unnamed>::F>") == "<unnamed>::kernel");
   CHECK(subject_of("rotary_kernel") == "rotary_kernel");
+  CHECK(subject_of("attn_fwd.kd") == "attn_fwd");
   CHECK(subject_of("").empty());
 }
 

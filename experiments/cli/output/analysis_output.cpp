@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "experiments/cli/output/named_kernels_output.hpp"
 #include "experiments/report/fields.hpp"
 
 namespace moeline {
@@ -390,6 +391,8 @@ Fields<AnalysisReport> analysis_fields() {
       .list("phases", "phases", phases_of_all, phase_time_fields())
       .list(
           "unclassified", "kernels of no known class", [](auto& r) { return r.analysis.unclassified; }, unclassified)
+      .list("kernels", "with --kernels: by name; what nothing is known of first, then the rest, each by time",
+            &AnalysisReport::kernels, named_kernel_fields())
       .object("counterfactuals", "replays, of a trace of one GPU", &AnalysisReport::counterfactuals, counterfactuals)
       .object(
           "flows", "arrows of the trace that lead nowhere", [](auto& r) { return r.measured->trace.lone_flows; }, flows)

@@ -8,6 +8,7 @@
 #include "experiments/run/shapes.hpp"
 #include "hardware/profile.hpp"
 #include "measured/analysis.hpp"
+#include "measured/named_kernels.hpp"
 #include "measured/names.hpp"
 #include "measured/several_ranks.hpp"
 
@@ -20,6 +21,7 @@ struct AnalysisReport {
   std::optional<HardwareProfile> machine;  ///< of the trace's device, where there is a profile
   std::optional<Shapes> shapes;            ///< of a scenario, for the first rank
   std::optional<Counterfactuals> counterfactuals;
+  std::optional<std::vector<NamedKernel>> kernels;  ///< where they are asked for
 };
 
 [[nodiscard]] std::string to_json(const AnalysisReport& report);

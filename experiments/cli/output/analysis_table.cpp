@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "experiments/cli/output/analysis_output.hpp"
+#include "experiments/cli/output/named_kernels_output.hpp"
 
 namespace moeline {
 namespace {
@@ -456,6 +457,7 @@ std::string to_table(const AnalysisReport& r) {
             steps_table(r, rank) + layers_table(rank) + transfers_table(r, rank);
   }
   text += unclassified_text(r);
+  if (r.kernels) text += to_table(*r.kernels);
   for (const std::string& note : r.measured->trace.notes) text += "note: " + note + "\n";
   return text;
 }
