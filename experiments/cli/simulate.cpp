@@ -17,6 +17,7 @@
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
+#include "experiments/cli/trace_meetings.hpp"
 #include "experiments/page/page.hpp"
 #include "experiments/report/json.hpp"
 #include "experiments/run/best_run.hpp"
@@ -69,6 +70,7 @@ std::string trace_of(const Run& run, const SimulateArguments& options, std::uint
   trace.whole_us = options.ts_resolution == "us";
   trace.phases_only = traces_phases(run, options);
   trace.detail = [&run](TaskId task) { return detail_of(run.program, *run.setup.prices, task); };
+  trace.meeting = [&run, rank](TaskId task) { return trace_meeting(run, task, static_cast<int>(rank)); };
   if (run.step() != nullptr) add_step_tracks(run, rank, trace);
   return trace_of_rank(run.program.graph, run.timeline, rank, trace);
 }

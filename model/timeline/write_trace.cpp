@@ -159,12 +159,12 @@ class TraceWriter {
   }
 
   // A phase in place of its kernels is a kernel to its reader, and has a launch as others do whose host runs ahead.
-  void phase_slice(const Phase& phase, std::uint32_t stream, SliceNs slice) {
+  void phase_slice(const Phase& phase, std::uint32_t stream, SliceNs slice, const std::string& meeting) {
     ++phases_;
     event(
-        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "layer": {}, "micro_batch": {}}}}})",
+        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "layer": {}, "micro_batch": {}{}}}}})",
         json_text(phase.name), rank_, stream, us(slice.start), us(slice.end - slice.start), rank_, stream, phases_,
-        phase.layer, phase.micro_batch);
+        phase.layer, phase.micro_batch, meeting);
     event(
         R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "assumed": true}}}})",
         kHostPid + rank_, stream, us(slice.start - kLaunchLeadNs), us(std::min(kLaunchNs, slice.end - slice.start)),
@@ -184,7 +184,7 @@ class TraceWriter {
       const std::int64_t end = end_ns(tasks_.kernels[next - 1]);
       const Phase& phase = graph_.phases()[id];
       if (options_.phases_only) {
-        phase_slice(phase, stream_of(task).id, {start, end});
+        phase_slice(phase, stream_of(task).id, {start, end}, meeting_of_phase(first, next));
       } else {
         annotation(phase.name, stream_of(task).id, {start, end}, phase.layer, phase.micro_batch);
       }
@@ -202,6 +202,26 @@ class TraceWriter {
     }
   }
 
+  // As further arguments of a kernel.
+  [[nodiscard]] std::string meeting_of(TaskId id) const {
+    const std::optional<TraceMeeting> meeting = options_.meeting ? options_.meeting(id) : std::nullopt;
+    if (!meeting) return "";
+    const std::string ranks =
+        meeting->ranks.empty() ? "" : fmt::format(R"(, "Process Group Ranks": {})", json_text(meeting->ranks));
+    return fmt::format(R"(, "Collective name": {}, "Process Group Name": {}{}, "Group size": {})",
+                       json_text(meeting->collective), json_text(meeting->group), ranks, meeting->size);
+  }
+
+  // A phase ends with its transfer: what is before it are the barriers.
+  [[nodiscard]] std::string meeting_of_phase(std::size_t first, std::size_t next) const {
+    std::string last;
+    for (std::size_t i = first; i < next; ++i) {
+      std::string own = meeting_of(tasks_.kernels[i]);
+      if (!own.empty()) last = std::move(own);
+    }
+    return last;
+  }
+
   [[nodiscard]] std::string detail_of(TaskId id) const {
     return options_.detail ? options_.detail(id) : std::string(graph_.task_detail(id));
   }
@@ -214,6 +234,7 @@ class TraceWriter {
         rank_, stream_of(id).id, tasks_.correlation.at(id), tasks_.correlation.at(id),
         json_text(graph_.classes()[label.task_class].name), json_text(detail_of(id)), to_us(graph_.task(id).solo),
         slowdown(id));
+    text += meeting_of(id);
     if (on_the_wire(id)) {
       for (const Usage& usage : graph_.usages(id)) {
         text += fmt::format(R"(, {}: {:.1f})", json_text(graph_.resources()[usage.link].name), usage.rate);
