@@ -4,16 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "measured/collective_kind.hpp"
-#include "measured/rank_trace.hpp"
+#include "measured/operations.hpp"
 
 namespace moeline {
-
-/// When a rank's clock shows that it reaches and leaves what ranks do together.
-struct Visit {
-  std::int64_t arrives_ns = 0, leaves_ns = 0;
-};
-using Visits = std::vector<Visit>;  ///< of one rank, in order
 
 /// Kernels of one name in a group's sequence: the k-th of each member is the k-th of the others.
 struct GroupKernel {

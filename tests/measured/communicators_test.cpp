@@ -223,6 +223,20 @@ TEST_CASE("two communicators of the same ranks, interleaved in another order on 
   SUBCASE("by the sizes in each stream's sequence") { run(false); }
 }
 
+TEST_CASE("a communicator whose kernels change streams from rank to rank has one sequence") {
+  std::vector<RankOfRun> ranks = {RankOfRun(0), RankOfRun(1)};
+  const Stated both{"0", "[0, 1]", 2};
+  for (int k = 0; k < 10; ++k) {
+    const std::uint32_t odd = k % 2 == 0 ? 0 : 1;
+    const std::int64_t bytes = odd == 0 ? 64 : 128;
+    ranks[0].runs(kReduces, 1000 * k, 1000 * k + 100, both, bytes, 20 + odd);
+    ranks[1].runs(kReduces, 1000 * k + 30, 1000 * k + 100, both, bytes, 21 - odd);
+  }
+  const SeveralRanks all = analyze_several(traces_of(ranks));
+  CHECK(all.separate.empty());
+  CHECK(all.waits[0][1] == in_us(300));
+}
+
 TEST_CASE("an abbreviated list of ranks names a group as well as a whole one") {
   std::vector<RankOfRun> ranks;
   for (std::uint32_t rank = 0; rank < 4; ++rank) ranks.emplace_back(rank, 10 * rank);
