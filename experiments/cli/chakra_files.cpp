@@ -21,21 +21,13 @@ int ranks_of(const Run& run) { return run.setup.scenario.parallelism.group(); }
 std::string file_of(const std::string& name, int rank) { return fmt::format("{}.{}.et", name, rank); }
 std::string groups_file(const std::string& name) { return name + ".groups.json"; }
 
-// Ranks that do something without the others: so many, so far apart, from the first one on.
-struct Group {
-  int size = 0, distance = 1, first = 0;
-  bool operator==(const Group&) const = default;
-};
-
-// Numbered from 1 as they are met.
+// Of ranks that do something without the others, numbered from 1 as they are met.
 class Groups {
  public:
   explicit Groups(const Parallelism& split) : split_(split) {}
   int number(const JointMessage& message, int rank) {
     if (message.ranks >= split_.group()) return 0;
-    const int distance = message.distance > 0 ? message.distance : split_.moe_tp;
-    const int span = message.ranks * distance;
-    const Group group{message.ranks, distance, rank / span * span + rank % distance};
+    const JointRanks group = joint_ranks(message, split_, rank);
     const auto found = std::find(known_.begin(), known_.end(), group);
     const auto number = static_cast<int>(found - known_.begin()) + 1;
     if (found == known_.end()) known_.push_back(group);
@@ -44,17 +36,15 @@ class Groups {
   [[nodiscard]] bool empty() const { return known_.empty(); }
   [[nodiscard]] std::string json() const {
     std::vector<std::string> lines;
-    for (const Group& group : known_) {
-      std::vector<int> ranks;
-      for (int i = 0; i < group.size; ++i) ranks.push_back(group.first + i * group.distance);
-      lines.push_back(fmt::format("  \"{}\": [{}]", lines.size() + 1, fmt::join(ranks, ", ")));
+    for (const JointRanks& group : known_) {
+      lines.push_back(fmt::format("  \"{}\": [{}]", lines.size() + 1, fmt::join(group.numbers(), ", ")));
     }
     return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
   }
 
  private:
   const Parallelism& split_;
-  std::vector<Group> known_;
+  std::vector<JointRanks> known_;
 };
 
 ChakraCollective::Kind kind_of(JointMessage::Kind kind) {

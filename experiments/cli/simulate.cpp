@@ -18,6 +18,7 @@
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
+#include "experiments/cli/trace_meetings.hpp"
 #include "experiments/page/page.hpp"
 #include "experiments/report/json.hpp"
 #include "experiments/run/best_run.hpp"
@@ -71,6 +72,7 @@ std::string trace_of(const Run& run, const SimulateArguments& options, TraceEdge
   trace.phases_only = traces_phases(run, options);
   trace.edges = std::move(edges);
   trace.detail = [&run](TaskId task) { return detail_of(run.program, *run.setup.prices, task); };
+  trace.meeting = [&run, rank](TaskId task) { return trace_meeting(run, task, static_cast<int>(rank)); };
   if (run.step() != nullptr) add_step_tracks(run, rank, trace);
   return trace_of_rank(run.program.graph, run.timeline, rank, trace);
 }

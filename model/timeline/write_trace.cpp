@@ -182,12 +182,13 @@ class TraceWriter {
   }
 
   // A phase in place of its kernels is a kernel to its reader, and has a launch as others do whose host runs ahead.
-  void phase_slice(const Phase& phase, const std::string& phase_class, std::uint32_t stream, SliceNs slice) {
+  void phase_slice(const Phase& phase, const std::string& phase_class, std::uint32_t stream, SliceNs slice,
+                   const std::string& meeting) {
     ++phases_;
     event(
-        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "class": {}, "layer": {}, "micro_batch": {}}}}})",
+        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "class": {}, "layer": {}, "micro_batch": {}{}}}}})",
         json_text(phase.name), rank_, stream, us(slice.start), us(slice.end - slice.start), rank_, stream, phases_,
-        json_text(phase_class), phase.layer, phase.micro_batch);
+        json_text(phase_class), phase.layer, phase.micro_batch, meeting);
     event(
         R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "assumed": true}}}})",
         kHostPid + rank_, stream, us(slice.start - kLaunchLeadNs), us(std::min(kLaunchNs, slice.end - slice.start)),
@@ -208,7 +209,8 @@ class TraceWriter {
       const Phase& phase = graph_.phases()[id];
       if (options_.phases_only) {
         first_of_slice_.insert(task);
-        phase_slice(phase, class_of_phase(first, next), stream_of(task).id, {start, end});
+        phase_slice(phase, class_of_phase(first, next), stream_of(task).id, {start, end},
+                    meeting_of_phase(first, next));
       } else {
         annotation(phase.name, stream_of(task).id, {start, end}, phase.layer, phase.micro_batch);
       }
@@ -226,6 +228,26 @@ class TraceWriter {
     }
   }
 
+  // As further arguments of a kernel.
+  [[nodiscard]] std::string meeting_of(TaskId id) const {
+    const std::optional<TraceMeeting> meeting = options_.meeting ? options_.meeting(id) : std::nullopt;
+    if (!meeting) return "";
+    const std::string ranks =
+        meeting->ranks.empty() ? "" : fmt::format(R"(, "Process Group Ranks": {})", json_text(meeting->ranks));
+    return fmt::format(R"(, "Collective name": {}, "Process Group Name": {}{}, "Group size": {})",
+                       json_text(meeting->collective), json_text(meeting->group), ranks, meeting->size);
+  }
+
+  // A phase ends with its transfer: what is before it are the barriers.
+  [[nodiscard]] std::string meeting_of_phase(std::size_t first, std::size_t next) const {
+    std::string last;
+    for (std::size_t i = first; i < next; ++i) {
+      std::string own = meeting_of(tasks_.kernels[i]);
+      if (!own.empty()) last = std::move(own);
+    }
+    return last;
+  }
+
   [[nodiscard]] std::string detail_of(TaskId id) const {
     return options_.detail ? options_.detail(id) : std::string(graph_.task_detail(id));
   }
@@ -236,6 +258,7 @@ class TraceWriter {
         R"("device": {}, "context": 1, "stream": {}, "correlation": {}, "External id": {}, "class": {}, "detail": {}, "solo us": {:.3f}, "slowed by": {:.3f})",
         rank_, stream_of(id).id, tasks_.correlation.at(id), tasks_.correlation.at(id), json_text(class_of(id)),
         json_text(detail_of(id)), to_us(graph_.task(id).solo), slowdown(id));
+    text += meeting_of(id);
     if (const auto work = options_.edges.work.find(id); work != options_.edges.work.end()) {
       text += fmt::format(R"(, "work us": {:.3f})", to_us(work->second));
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,14 @@ struct TraceCounter {
   std::vector<std::pair<Time, double>> values;
 };
 
+/// What a kernel does together with other ranks, in the words of PyTorch's metadata of NCCL's kernels.
+struct TraceMeeting {
+  std::string collective;  ///< "allreduce", "all_to_all", ...
+  std::string group;       ///< its name, the same on all of its ranks and on no others
+  std::string ranks;       ///< "[0, 1, 2]"; empty: the traces have no numbers for them
+  int size = 0;            ///< ranks of the group
+};
+
 struct TraceOptions {
   std::uint32_t world_size = 1;
   std::string device_name;
@@ -43,9 +52,10 @@ struct TraceOptions {
   bool phases_only = false;
   std::vector<TraceTrack> tracks{};
   std::vector<TraceCounter> counters{};
-  std::function<std::string(TaskId)> detail{};  ///< of a kernel; by default that of its label
-  TraceEdges edges{};                           ///< of this rank: flows that say what its kernels waited for
-  bool whole_us = false;                        ///< round times to whole us: HTA rounds fractions inwards
+  std::function<std::string(TaskId)> detail{};                   ///< of a kernel; by default that of its label
+  std::function<std::optional<TraceMeeting>(TaskId)> meeting{};  ///< of a kernel; nothing: it meets no other rank
+  TraceEdges edges{};     ///< of this rank: flows that say what its kernels waited for
+  bool whole_us = false;  ///< round times to whole us: HTA rounds fractions inwards
 };
 
 /// The trace of one rank. Host tasks with "launch" in their name launch the kernels they release; for other kernels the

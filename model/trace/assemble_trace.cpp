@@ -1,5 +1,6 @@
 #include "trace/assemble_trace.hpp"
 
+#include <fmt/format.h>
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -337,8 +338,13 @@ Trace assemble(TraceRecords records, const TraceFacts& facts, const std::filesys
   trace.device = facts.device;
   trace.sms = facts.sms;
   trace.time_zero_ns = facts.base_time_ns + records.earliest_ns();
+  trace.counts_from_zero = facts.counts_from_zero;
   trace.lone_flows = lone_flows(records);
   trace.notes = tolerated(records);
+  if (records.senseless_groups > 0) {
+    trace.notes.push_back(fmt::format("process groups whose list of ranks is none, and counts as not stated: {}",
+                                      records.senseless_groups));
+  }
   trace.gpus = gpus_of(records, facts.rank ? *facts.rank : rank_of_file_name(file_name), trace.notes);
   count_from_earliest(records);
   refuse_ages(records, path.string());
@@ -350,6 +356,8 @@ Trace assemble(TraceRecords records, const TraceFacts& facts, const std::filesys
   trace.states_order = records.states_order;
   trace.names = std::move(records.names);
   note_whole_phases(trace);
+  trace.groups = std::move(records.groups);
+  trace.collectives = std::move(records.collectives);
   trace.gpu_events.reserve(records.gpu.size());
   for (const GpuRecord& record : records.gpu) trace.gpu_events.push_back(record.event);
   if (!trace.gpu_events.empty()) trace.first_ns = trace.gpu_events.front().start_ns;

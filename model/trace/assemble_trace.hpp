@@ -60,6 +60,7 @@ struct TraceFacts {
   std::string device;                 ///< name of the first GPU; empty: not in the file
   std::uint32_t sms = 0;              ///< of it; 0: not in the file
   std::int64_t base_time_ns = 0;      ///< absolute time of the records' 0; up to kLargestTraceTimeNs
+  bool counts_from_zero = false;      ///< the file states that base, and it is 0
   std::optional<std::uint32_t> rank;  ///< of the file; nothing: its name tells
 };
 

@@ -148,6 +148,11 @@ std::string* argument_of(EventText& event, std::string_view key) {
   if (key == "In msg nelems") return &event.in_elements;
   if (key == "Out msg nelems") return &event.out_elements;
   if (key == "dtype") return &event.dtype;
+  if (key == "Process Group Name") return &event.group_name;
+  if (key == "Process Group Description") return &event.group_description;
+  if (key == "Process Group Ranks") return &event.group_ranks;
+  if (key == "Group size") return &event.group_size;
+  if (key == "Collective name") return &event.collective;
   if (key == "class") return &event.kernel_class;
   if (key == "assumed") return &event.assumed;
   if (key == "work us") return &event.work_us;
@@ -160,6 +165,7 @@ std::string* argument_of(EventText& event, std::string_view key) {
 std::string* array_of(EventText& event, std::string_view key) {
   if (key == "grid") return &event.grid;
   if (key == "Input Dims") return &event.dims;
+  if (key == "Process Group Ranks") return &event.group_ranks;  // a text, or a list
   return nullptr;
 }
 
@@ -171,6 +177,10 @@ void clear(EventText& event) {
         &event.layer,   &event.micro_batch, &event.bytes,        &event.external_id, &event.kernel_class,
         &event.assumed, &event.label,       &event.wait_stream,  &event.wait_record, &event.grid,
         &event.dims,    &event.in_elements, &event.out_elements, &event.dtype,       &event.work_us}) {
+    field->clear();
+  }
+  for (std::string* field :
+       {&event.group_name, &event.group_description, &event.group_ranks, &event.group_size, &event.collective}) {
     field->clear();
   }
 }
@@ -368,6 +378,7 @@ Trace read_kineto(GzipStream& stream, const std::filesystem::path& path) {
   facts.device = handler.device;
   facts.sms = whole_number<std::uint32_t>(handler.sms).value_or(0);
   facts.base_time_ns = base_time_ns(handler, file);
+  facts.counts_from_zero = !handler.base_time.empty() && facts.base_time_ns == 0;
   facts.rank = rank_of(handler, file);
   return assemble(std::move(handler.records), facts, path);
 }

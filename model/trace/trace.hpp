@@ -29,6 +29,7 @@ struct GpuEvent {
   std::int32_t call = -1;        ///< index into Trace::calls of its launch; -1: not in the trace
   std::uint16_t gpu = 0;         ///< index into Trace::gpus
   GpuEventKind kind = GpuEventKind::kernel;
+  std::int32_t collective = -1;  ///< index into Trace::collectives; -1: the trace does not say what it does with others
 };
 
 enum class HostCallKind : std::uint8_t {
@@ -89,6 +90,20 @@ struct KernelName {
   [[nodiscard]] bool is_whole_phase() const { return stated_class == kWholePhase; }
 };
 
+/// Ranks that have a communicator, as NCCL's metadata of a kernel name them.
+struct TraceGroup {
+  std::string name;         ///< "Process Group Name"; empty: not stated
+  std::string description;  ///< "Process Group Description"
+  std::string ranks;        ///< "Process Group Ranks" as in the file, which may abbreviate it; empty: not stated
+  std::uint32_t size = 0;   ///< "Group size"; 0: not stated
+};
+
+/// What a kernel of communication does, and with whom.
+struct TraceCollective {
+  std::string name;         ///< "Collective name"; empty: not stated
+  std::int32_t group = -1;  ///< index into Trace::groups; -1: not stated
+};
+
 /// A process of the trace that has GPU events.
 struct TraceGpu {
   std::string pid;
@@ -131,6 +146,10 @@ struct Trace {
   std::vector<std::string> notes;  ///< what was tolerated, in words
   bool states_order = false;       ///< ours: its flows say all that its kernels waited for
   bool is_part = false;            ///< a window of what is in the file: window.hpp
+
+  std::vector<TraceGroup> groups;            ///< of ranks
+  std::vector<TraceCollective> collectives;  ///< of GPU events, each once
+  bool counts_from_zero = false;             ///< the file says that its times count from 0, not from a base of its own
 
   [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }
   [[nodiscard]] bool is_whole_phase(const GpuEvent& event) const { return names[event.name].is_whole_phase(); }

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "trace/read_trace.hpp"
+#include "trace/stated_ranks.hpp"
 
 namespace moeline {
 namespace {
@@ -247,7 +248,34 @@ void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {
   record.track = track(event.pid, event.tid);
   if (!event.correlation.empty()) record.correlation = integer<std::int64_t>("args.correlation", event.correlation);
   record.external_id = number_or(event.external_id, 0);
+  record.event.collective = collective_of(event);
   gpu.push_back(record);
+}
+
+// A few hundred of them are stated by a hundred thousand kernels.
+std::int32_t TraceRecords::collective_of(const EventText& event) {
+  const std::int32_t group = group_of(event);
+  if (group < 0 && event.collective.empty()) return -1;
+  key_.assign(event.collective).append(1, '\n').append(std::to_string(group));
+  const auto [known, added] = collective_ids_.try_emplace(key_, static_cast<std::int32_t>(collectives.size()));
+  if (added) collectives.push_back({event.collective, group});
+  return known->second;
+}
+
+// A list of ranks that is none says as little as a missing one.
+std::int32_t TraceRecords::group_of(const EventText& event) {
+  if (event.group_name.empty() && event.group_ranks.empty()) return -1;
+  key_.assign(event.group_name).append(1, '\n').append(event.group_ranks).append(1, '\n').append(event.group_size);
+  const auto [known, added] = group_ids_.try_emplace(key_, static_cast<std::int32_t>(groups.size()));
+  if (!added) return known->second;
+  TraceGroup group{event.group_name, event.group_description, event.group_ranks,
+                   whole_number<std::uint32_t>(event.group_size).value_or(0)};
+  if (!group.ranks.empty() && !stated_ranks(group.ranks)) {
+    ++senseless_groups;
+    group.ranks.clear();
+  }
+  groups.push_back(std::move(group));
+  return known->second;
 }
 
 void TraceRecords::add_call(const EventText& event) {

@@ -43,6 +43,10 @@ struct EventText {
   std::string wait_record;  ///< args.wait_on_cuda_event_record_corr_id
   std::string grid;         ///< its numbers, each with a blank behind it
   std::string dims;         ///< args."Input Dims": numbers as in grid, ';' behind every array
+
+  // What NCCL's metadata say of the group: args."Process Group Name", "... Description", "... Ranks", "Group size".
+  std::string group_name, group_description, group_ranks, group_size;
+  std::string collective;  ///< args."Collective name"
 };
 
 /// A pair of pid and tid: a CPU thread, or a stream of a device. Numbered from 0.
@@ -113,6 +117,9 @@ class TraceRecords {
   std::unordered_map<std::int64_t, double> operator_flops;  ///< of matrix products, by External id
 
   bool states_order = false;  ///< a flow of ours says what a kernel waited for
+  std::vector<TraceGroup> groups;
+  std::vector<TraceCollective> collectives;
+  std::size_t senseless_groups = 0;  ///< whose list of ranks is none
 
   /// Keeps what the event tells of GPU work, the host's calls, annotations and flows; all other events only count for
   /// earliest_ns(). What it is its category says, in the words of Kineto for any maker's devices
@@ -142,10 +149,13 @@ class TraceRecords {
   void add_flow(const EventText& event);
   void add_operator(const EventText& event);
   [[nodiscard]] std::string_view category_of(const EventText& event) const;
+  [[nodiscard]] std::int32_t collective_of(const EventText& event);
+  [[nodiscard]] std::int32_t group_of(const EventText& event);
   void count_category(std::string_view category);
 
   std::unordered_map<std::string, Track> tracks_;
   std::unordered_map<std::string, std::uint32_t> name_ids_;
+  std::unordered_map<std::string, std::int32_t> group_ids_, collective_ids_;
   std::unordered_map<std::string, std::uint16_t> gpu_numbers_, host_numbers_;
   std::string key_;  // scratch
   std::vector<std::pair<std::string, std::size_t>> categories_;

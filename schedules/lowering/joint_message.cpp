@@ -74,4 +74,17 @@ std::optional<JointMessage> joint_message_of(const Program& program, TaskId task
                       .bytes = static_cast<double>(execution.share) * held_bytes(*kind, op.traffic, ranks)};
 }
 
+std::vector<int> JointRanks::numbers() const {
+  std::vector<int> ranks;
+  for (int i = 0; i < size; ++i) ranks.push_back(first + i * distance);
+  return ranks;
+}
+
+JointRanks joint_ranks(const JointMessage& message, const Parallelism& split, int rank) {
+  if (message.ranks >= split.group()) return {split.group(), 1, 0};
+  const int distance = message.distance > 0 ? message.distance : split.moe_tp;
+  const int span = message.ranks * distance;
+  return {message.ranks, distance, rank / span * span + rank % distance};
+}
+
 }  // namespace moeline

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "schedules/lowering/program.hpp"
 
@@ -27,5 +28,14 @@ struct JointMessage {
 /// Bytes of an all-to-all are as many as make a rank send what it sends in ours, of N equal parts all but its own:
 /// where a token goes to a node once and is passed on there, both ways count.
 [[nodiscard]] std::optional<JointMessage> joint_message_of(const Program& program, TaskId task);
+
+/// So many ranks, so far apart, from the first one on.
+struct JointRanks {
+  int size = 0, distance = 1, first = 0;
+  bool operator==(const JointRanks&) const = default;
+  [[nodiscard]] std::vector<int> numbers() const;
+};
+/// Those that take part in a message of `rank`, by their numbers in the group that waits for each other in a layer.
+[[nodiscard]] JointRanks joint_ranks(const JointMessage& message, const Parallelism& split, int rank);
 
 }  // namespace moeline

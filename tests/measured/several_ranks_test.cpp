@@ -1,6 +1,8 @@
 // Several ranks' traces at once, with answers that follow from how they were made.
 #include "measured/several_ranks.hpp"
 
+#include <rapidjson/document.h>
+
 #include <doctest/doctest.h>
 
 #include "tests/support/cli.hpp"
@@ -146,9 +148,9 @@ std::string united(const std::string& one, const std::string& other) {
 TEST_CASE("of simulated ranks the waits in barriers are those that the simulation made") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
-  const Outcome simulated =
-      run_moeline({"simulate", source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml").string(), "--set",
-                   "ranks=all", "--set", "samples=1", "--trace-ranks", "0,1,2,3", "-o", run, "--format", "json"});
+  const Outcome simulated = run_moeline(
+      {"simulate", source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml").string(), "--set",
+       "ranks=all", "--set", "samples=1", "--trace-ranks", "0,1,2,3", "-o", run, "--format", "json"});
   REQUIRE(simulated.exit_code == 0);
   Arguments analyze = {"analyze", "--format", "json"};
   for (int rank = 0; rank < 4; ++rank) analyze.push_back(run + "/traces/rank_" + std::to_string(rank) + ".json");
@@ -175,6 +177,27 @@ TEST_CASE("of simulated ranks the waits in barriers are those that the simulatio
   const Outcome one = run_moeline({"analyze", run + "/traces/rank_0.json", "--together"});
   CHECK(one.exit_code == 3);
   CHECK(one.err.find("holds one GPU, which waits for nobody") != std::string::npos);
+}
+
+TEST_CASE(
+    "ranks of a simulated pipeline have one clock, and what each does with its own stage's GPUs joins no others") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  const std::string scenario = source("experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml").string();
+  REQUIRE(run_moeline({"simulate", scenario, "--set", "level=phase", "--trace-ranks", "0,1,15", "-o", run}).exit_code ==
+          0);
+  Arguments analyze = {"analyze", "--format", "json"};
+  for (const char* rank : {"0", "1", "15"}) analyze.push_back(run + "/traces/rank_" + rank + ".json");
+  const Outcome outcome = run_moeline(analyze);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  rapidjson::Document json;
+  json.Parse(outcome.out.c_str());
+  for (const auto& rank : json["ranks"].GetArray()) CHECK(rank["clock_offset_us"].GetDouble() == 0);
+  REQUIRE(json["together"].Size() == 1);  // the norm of the gradients, which every GPU sends to all
+  CHECK(json["together"][0]["group_size"].GetInt() == 2048);
+  CHECK(json["together"][0]["ranks"].Size() == 3);
+  CHECK(json["together"][0]["ends_apart_us"].GetDouble() == 0);
 }
 
 }  // TEST_SUITE("measured/several_ranks")

@@ -63,10 +63,14 @@ struct CopyRate {
 [[nodiscard]] Fields<SeveralRanks> several_ranks_fields();
 
 inline constexpr const char* kRanksHelp =
-    R"(Several traces, one of each rank: what the ranks do together are kernels of communication that all of them have equally
-often and leave at the same time, as barriers and collectives. skew: last arrival less the first one. A rank waits from its
-own arrival to the last one's; keeps waiting: that of the others, on average over them, where it came last. Clocks are set by
-the ends of what they do together: clock is what a rank's differs from the first one's, ends apart what that leaves
-unexplained. Who came last is meant among the traces that are given.)";
+    R"(Several traces, one of each rank: what the ranks of a group do together are kernels of communication that each of them runs
+at the same place of the group's sequence and that they leave at the same time, as barriers and collectives. Groups are those
+that the traces state (PyTorch's "Process Group Name" and "Process Group Ranks" of NCCL's kernels); where they state none, as
+few as make number and sizes of the kernels agree. skew: last arrival less the first one. A rank waits from its own arrival to
+the last one's; keeps waiting: that of the others, on average over them, where it came last; last: in how many of all that it
+takes part in. Clocks are set by the ends of what a group leaves together, messages and broadcasts not among it, from group to
+group: clock is what a rank's differs from the first one's, +- how far ends then still scatter, ends apart the same of all ranks
+of a group. An offset within that is 0. Where ranks leave nothing together their clocks cannot be told, unless all traces count
+from 0. Who came last is meant among the traces that are given.)";
 
 }  // namespace moeline

@@ -15,6 +15,37 @@ constexpr double kUsPerMs = 1e3;
 
 std::string ms_text(Time time) { return fmt::format("{:.3f}", to_us(time) / kUsPerMs); }
 
+// "0-3, 8"
+std::string ranges_of(const std::vector<std::uint32_t>& ranks) {
+  std::string text;
+  for (std::size_t first = 0, next = 0; first < ranks.size(); first = next) {
+    next = first + 1;
+    while (next < ranks.size() && ranks[next] == ranks[next - 1] + 1) ++next;
+    text += text.empty() ? "" : ", ";
+    text += next - first == 1 ? std::to_string(ranks[first]) : fmt::format("{}-{}", ranks[first], ranks[next - 1]);
+  }
+  return text;
+}
+
+std::string ranks_and_size(const JointKernel& kernel) {
+  const std::string ranks = ranges_of(kernel.ranks);
+  return kernel.ranks.size() == kernel.group_size ? ranks : fmt::format("{} of {}", ranks, kernel.group_size);
+}
+
+std::string group_or_none(const std::string& group, bool is_stated) {
+  if (!is_stated) return group.empty() ? "not stated" : group + " (not stated which)";
+  return group;
+}
+
+std::string percent_last(const RankOfSeveral& rank) {
+  if (rank.met == 0) return "-";
+  return fmt::format("{:.0f} %", 100.0 * static_cast<double>(rank.last) / static_cast<double>(rank.met));
+}
+
+std::string clock_text(const RankOfSeveral& rank) {
+  return rank.clock_offset ? fmt::format("{:.1f}", to_us(*rank.clock_offset)) : "?";
+}
+
 std::string ranks_table(const SeveralRanks& all) {
   Fields<RankOfSeveral> fields;
   const auto ms = [&](const char* heading, auto time) {
@@ -27,17 +58,52 @@ std::string ranks_table(const SeveralRanks& all) {
   ms("exposed", [](auto& r) { return r.times.exposed; });
   ms("waits", [](auto& r) { return r.waited; });
   ms("keeps waiting", [](auto& r) { return r.kept_waiting; });
-  fields.column("last", [&](auto& r) { return 100.0 * static_cast<double>(r.last) / static_cast<double>(all.met); },
-                {.format = "{:.0f} %"});
-  fields.column("clock us", &RankOfSeveral::clock_offset, {.format = "{:.1f}"});
+  fields.column("last", percent_last, {.align = 'r'});
+  fields.column("clock us", clock_text, {.align = 'r'});
+  fields.column("+-", &RankOfSeveral::clock_residue, {.format = "{:.1f}"});
   fields.column("trace", &RankOfSeveral::file);
   return fields.table(all.ranks).text();
 }
+
+struct KnownClocks {
+  std::vector<std::uint32_t> ranks;
+  std::string by;
+};
+
+// Ranks whose clocks are known by the same, together.
+std::string clocks_table(const SeveralRanks& all) {
+  std::vector<KnownClocks> clocks;
+  for (const RankOfSeveral& rank : all.ranks) {
+    const auto known = std::find_if(clocks.begin(), clocks.end(),
+                                    [&](const KnownClocks& other) { return other.by == rank.clock_known_by; });
+    if (known != clocks.end()) {
+      known->ranks.push_back(rank.rank);
+    } else {
+      clocks.push_back({{rank.rank}, rank.clock_known_by});
+    }
+  }
+  return Fields<KnownClocks>()
+      .column("clock of", [](auto& c) { return ranges_of(c.ranks); })
+      .column("known by", &KnownClocks::by)
+      .table(clocks)
+      .text();
+}
+
+std::vector<double> numbers_of(const std::vector<std::uint32_t>& ranks) { return {ranks.begin(), ranks.end()}; }
 
 Fields<JointKernel> joint_fields() {
   const auto us = [](const char* heading) { return As{.heading = heading, .format = "{:.1f}"}; };
   return Fields<JointKernel>()
       .add("kernel", "its short name", &JointKernel::kernel, {.heading = "together"})
+      .add("group", "name of the group of ranks; absent: the traces state none",
+           [](auto& k) { return if_any(k.group); })
+      .add("group_stated", "whether the traces state who is in it; else the ranks whose kernels agree",
+           &JointKernel::is_stated)
+      .add("group_size", "ranks of the group", &JointKernel::group_size, {.least = 2})
+      .add("ranks", "those of the group whose traces are here", [](auto& k) { return numbers_of(k.ranks); },
+           {.decimals = 0})
+      .column("group", [](auto& k) { return group_or_none(k.group, k.is_stated); })
+      .column("ranks", ranks_and_size)
       .add("count", "times on each rank", &JointKernel::count, {.least = 1, .heading = "times"})
       .add("skew_us", "us from the first arrival to the last, median", &JointKernel::median_skew, us("skew us"))
       .add("p95_skew_us", "us, 95 % quantile of the same", &JointKernel::p95_skew, us("95 %"))
@@ -72,16 +138,40 @@ Fields<Pair> pair_fields() {
 
 std::string pairs_table(const SeveralRanks& all) {
   std::vector<Pair> pairs = pairs_of(all);
+  if (pairs.empty()) return "no rank waits for another\n";
   const std::size_t count = pairs.size();
   pairs.resize(std::min(count, kMostPairs));
   const std::string text = pair_fields().table(pairs).text();
   return count <= kMostPairs ? text : text + fmt::format("... and {} more pairs\n", count - kMostPairs);
 }
 
+// Groups for which the same is true of a kernel, on one line.
+struct LeftOut {
+  const SeparateKernel* first = nullptr;
+  std::size_t groups = 0;
+};
+
+std::string groups_text(const LeftOut& left) {
+  if (left.first->group.empty()) return "";
+  const std::string more = left.groups > 1 ? fmt::format(" and {} more", left.groups - 1) : "";
+  return fmt::format(" ({}{})", left.first->group, more);
+}
+
 std::string left_out(const SeveralRanks& all) {
-  std::string text;
+  std::vector<LeftOut> lines;
   for (const SeparateKernel& each : all.separate) {
-    text += fmt::format("not together: {}: {}\n", each.kernel, each.why);
+    const auto same = std::find_if(lines.begin(), lines.end(), [&](const LeftOut& line) {
+      return line.first->kernel == each.kernel && line.first->why == each.why;
+    });
+    if (same != lines.end()) {
+      ++same->groups;
+    } else {
+      lines.push_back({&each, 1});
+    }
+  }
+  std::string text;
+  for (const LeftOut& line : lines) {
+    text += fmt::format("not together: {}{}: {}\n", line.first->kernel, groups_text(line), line.first->why);
   }
   return text.empty() ? "" : "\n" + text;
 }
@@ -89,7 +179,7 @@ std::string left_out(const SeveralRanks& all) {
 }  // namespace
 
 std::string to_table(const SeveralRanks& ranks) {
-  return fmt::format("{} ranks\n\n{}\n{}\n{}{}", ranks.ranks.size(), ranks_table(ranks),
+  return fmt::format("{} ranks\n\n{}\n{}\n{}\n{}{}", ranks.ranks.size(), ranks_table(ranks), clocks_table(ranks),
                      joint_fields().table(ranks.joint).text(), pairs_table(ranks), left_out(ranks));
 }
 
@@ -108,14 +198,21 @@ Fields<SeveralRanks> several_ranks_fields() {
           .add("kept_waiting_us", "us that the others waited for it, on average over them, where it came last",
                &RankOfSeveral::kept_waiting)
           .add("last", "times that it came last", &RankOfSeveral::last)
-          .add("clock_offset_us", "us by which its clock is ahead of the first rank's", &RankOfSeveral::clock_offset,
-               {.least = kAny});
+          .add("clock_offset_us", "us by which its clock is ahead of the first rank's; null: cannot be told",
+               [](auto& r) { return or_null(r.clock_offset); }, {.least = kAny})
+          .add("clock_residue_us", "us by which ends then still scatter, in 95 % of cases",
+               &RankOfSeveral::clock_residue)
+          .add("clock_known_by", "in words", &RankOfSeveral::clock_known_by)
+          .add("met", "times that it met others", &RankOfSeveral::met);
   const auto separate = Fields<SeparateKernel>()
                             .add("kernel", "its short name", &SeparateKernel::kernel)
+                            .add("group", "name of the group of ranks; absent: the traces state none",
+                                 [](auto& k) { return if_any(k.group); })
+                            .add("ranks", "that run it", [](auto& k) { return numbers_of(k.ranks); }, {.decimals = 0})
                             .add("why", "in words", &SeparateKernel::why);
   return output_fields<SeveralRanks>()
       .list("ranks", "by rank", &SeveralRanks::ranks, rank)
-      .list("together", "kernels of communication that all ranks have equally often and leave at the same time",
+      .list("together", "kernels of communication that the ranks of a group do together and leave at the same time",
             &SeveralRanks::joint, joint_fields())
       .list("not_together", "other kernels of communication", &SeveralRanks::separate, separate)
       .list("waits", "pairs of ranks, the longest wait first", pairs_of, pair_fields());
