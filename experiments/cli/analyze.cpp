@@ -111,9 +111,12 @@ as HTA counts: what HolisticTraceAnalysis prints of the file by default. Communi
 ncclKernel in its name, so that DeepEP's kernels count as compute. Of a file with two or more profiler steps
 (ProfilerStep#N) HTA leaves out what was launched after the last of them had begun (on the host or, by its twin, on the
 GPU, whichever is later), and what has no launch in the trace. Of --steps, --from and --to everything counts.
+bound by: what the span of a replay shrinks most without: the kernels that compute, communication with its barriers, copies,
+the host (its calls and the time between them), or gaps; of two together where none alone saves a tenth.
 gaps: all times of the span without a kernel on the streams that compute (those with 5 % of the compute or more), by
 what bound the kernel that ended them: its launch; a communication kernel, or another stream, that it waited for;
-nothing but the kernel before it (between kernels). After the last kernel only other streams run. Gaps and the time for
+nothing but the kernel before it (between kernels). Where it then stood still for 20 us and more, that part has no reason in
+the trace: also behind a launch that took over four times as long to its kernel as launches usually do here. After the last kernel only other streams run. Gaps and the time for
 which any of these streams is busy add up to the span. Of kernels whose launch is not in the trace nobody can say that
 the host was late.
 steps: annotations around whole steps of a server (vLLM, SGLang) or a training loop, or, whatever their names, around

@@ -167,7 +167,8 @@ With these kernels, in the order that the schedule gives each stream, it takes n
 each as fast as alone, nor than what the SMs (sm_time) or a link have to do over their capacity, with the least that comes
 before and after it: of a pipeline its ramp. cycle: of layers that repeat, so many times the least period that their chains
 allow. Why the busiest resource is not all it takes: the time without its work, by what the end waited for meanwhile.
-Of a trace times keep the contention they were measured with, so path says it all.)";
+Of a trace times keep the contention they were measured with, so path says it all; host and gaps are what replay's --scale
+calls so, and each item's gain is what a replay with so much less of it saves.)";
 
 constexpr const char* kModulesHelp =
     R"(--modules: the tree of the model's modules as one GPU runs them, on average over those that are simulated (the ranks of a

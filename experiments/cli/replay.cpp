@@ -38,10 +38,15 @@ struct PhaseShift {
   Time measured{}, baseline{}, start{}, end{}, measured_end{};  ///< start: after the change
 };
 
+// Dependencies of one reason; inferred: the trace does not state them.
+struct Edges {
+  std::size_t all = 0, inferred = 0, seen_once = 0;
+};
+
 struct Result {
   Time measured_span{}, baseline_span{}, span{};
   std::size_t tasks = 0, edges = 0;
-  std::array<std::size_t, kReasons> reasons{};
+  std::array<Edges, kReasons> reasons{};
   std::vector<PhaseShift> phases;
   std::vector<Unexplained> unexplained;
   Time worst_phase_start{};  ///< of the baseline, against the measurement
@@ -90,6 +95,13 @@ Replayed replayed_with(const Measured& m, const WhatIf& what_if, const ReplayOpt
   }
 }
 
+void count(const Dependency& edge, Edges& edges) {
+  ++edges.all;
+  if (edge.evidence.is_stated()) return;
+  ++edges.inferred;
+  if (edge.evidence.seen == 1) ++edges.seen_once;
+}
+
 Result replay(const Measured& m, const WhatIf& what_if, const ReplayOptions& options) {
   Result result;
   const auto [base, baseline] = replayed(m, {});
@@ -99,7 +111,7 @@ Result replay(const Measured& m, const WhatIf& what_if, const ReplayOptions& opt
   result.span = gpu_span(changed, after);
   result.tasks = base.graph.size();
   result.edges = base.graph.edges();
-  for (const Dependency& edge : m.dependencies) ++result.reasons[static_cast<std::size_t>(edge.reason)];
+  for (const Dependency& edge : m.dependencies) count(edge, result.reasons[static_cast<std::size_t>(edge.reason)]);
   result.phases = shifts(m, base, baseline, changed, after);
   for (const PhaseShift& p : result.phases) {
     const Time off = p.baseline > p.measured ? p.baseline - p.measured : p.measured - p.baseline;
@@ -138,9 +150,25 @@ constexpr std::array<const char*, kReasons> kReasonMeanings = {"the kernel befor
 Fields<Result> reason_fields() {
   Fields<Result> fields;
   for (std::size_t i = 0; i < kReasonMeanings.size(); ++i) {
-    fields.add(name_of(static_cast<Reason>(i)), kReasonMeanings[i], [=](auto& r) { return r.reasons[i]; });
+    fields.add(name_of(static_cast<Reason>(i)), kReasonMeanings[i], [=](auto& r) { return r.reasons[i].all; });
   }
   return fields;
+}
+
+Edges sum_of(const Result& r) {
+  Edges sum;
+  for (const Edges& each : r.reasons) {
+    sum.all += each.all;
+    sum.inferred += each.inferred;
+    sum.seen_once += each.seen_once;
+  }
+  return sum;
+}
+
+Fields<Edges> inferred_fields() {
+  return Fields<Edges>()
+      .add("edges", "that the trace does not state", &Edges::inferred)
+      .add("seen_once", "of them, those that no other layer repeats", &Edges::seen_once);
 }
 
 Fields<PhaseShift> phase_fields(const Measured* m) {
@@ -176,6 +204,7 @@ Fields<Result> result_fields_of(const Measured* m) {
       .add("worst_phase_start_us", "us by which a phase starts otherwise than measured, replayed as it was",
            &Result::worst_phase_start)
       .object("reasons", "edges by what they stand for", std::identity(), reason_fields())
+      .object("inferred", "how sure they are", sum_of, inferred_fields())
       .list("phases", "phases", &Result::phases, phase_fields(m))
       .list("unexplained", "waits of no known reason", &Result::unexplained, unexplained_fields(m));
 }
@@ -227,7 +256,11 @@ std::string phases_table(const std::vector<PhaseShift>& phases) {
 std::string to_table(const Measured& m, const Result& r, const ReplayOptions& options) {
   std::string text = fmt::format("{}: {} tasks, {} edges\n", options.input.path, r.tasks, r.edges);
   for (int i = 0; i < kReasons; ++i) {
-    text += fmt::format("  {:<13} {:>8}\n", name_of(static_cast<Reason>(i)), r.reasons[static_cast<std::size_t>(i)]);
+    const Edges& edges = r.reasons[static_cast<std::size_t>(i)];
+    text += fmt::format("  {:<13} {:>8}", name_of(static_cast<Reason>(i)), edges.all);
+    if (edges.inferred > 0)
+      text += fmt::format("   {} inferred, {} of them seen once", edges.inferred, edges.seen_once);
+    text += "\n";
   }
   text += fmt::format("\n{:<26} {:>12.3f} ms\n", "measured span", to_us(r.measured_span) / 1e3);
   text += fmt::format("{:<26} {:>12.3f} ms {:>+8.2f} %", "replayed as it was", to_us(r.baseline_span) / 1e3,
@@ -277,7 +310,8 @@ void replay_command(const ReplayOptions& options, const Console& console) {
 constexpr const char* kReplayDefinitions =
     R"(The trace becomes a task graph: one task per GPU event and per launch; edges for the order of each stream, launches,
 the host's order and its waits, event waits, and start times that no call explains. A task starts its measured gap after
-the last thing it waited for, so the graph replays to its own span; what no edge explains is listed. Waits for SMs
+the last thing it waited for, so the graph replays to its own span; what no edge explains is listed. An edge that the
+trace does not state is inferred from when kernels started: from as many layers as repeat it, or seen once. Waits for SMs
 that most layers do not have are left out: with other times, those kernels would not have met.
 --scale NAME=FACTOR (several combine):
   a phase              all kernels of that annotation, or phase of the mapping file

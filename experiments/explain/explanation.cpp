@@ -96,6 +96,20 @@ std::vector<Alternative> alternatives_of(const TaskGraph& graph, const std::vect
   return list;
 }
 
+// The pieces of one event are one kernel: what is on the path of them says that it is.
+std::vector<Time> slack_of_events(std::vector<Time> slack, const std::vector<std::int64_t>& event_of) {
+  std::unordered_map<std::int64_t, Time> least;
+  for (TaskId id = 0; id < event_of.size(); ++id) {
+    if (event_of[id] < 0) continue;
+    Time& known = least.try_emplace(event_of[id], slack[id]).first->second;
+    known = std::min(known, slack[id]);
+  }
+  for (TaskId id = 0; id < event_of.size(); ++id) {
+    if (event_of[id] >= 0) slack[id] = least.at(event_of[id]);
+  }
+  return slack;
+}
+
 void add_bounds(const TaskGraph& graph, const Timeline& timeline, Explanation& e) {
   std::vector<Bound> bounds = lower_bounds(graph, e.start);
   e.period = least_period(graph);
@@ -110,9 +124,10 @@ void add_bounds(const TaskGraph& graph, const Timeline& timeline, Explanation& e
 // What the span answers to.
 using Items = std::function<std::vector<Item>(const Gradient&)>;
 
-// `unexplained`: delays from that length on.
+// `unexplained`: delays from that length on. `event_of`: of tasks that are pieces of one thing, which; empty: of none.
 Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span, const std::vector<bool>& stand_ins,
-                    const Items& items_by, const Progress& progress, Time unexplained = Time::max()) {
+                    const Items& items_by, const Progress& progress, Time unexplained = Time::max(),
+                    const std::vector<std::int64_t>& event_of = {}) {
   constexpr std::size_t kParts = 5;
   ProgressCount part_done(progress, "parts of the explanation", kParts);
   const Time start = timeline.makespan - span;
@@ -126,7 +141,7 @@ Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span,
   mark_unexplained(graph, unexplained, e.path);
   e.blame = blame(graph, e.path);
   part_done();
-  e.alternatives = alternatives_of(graph, slack(graph, timeline, history), e.path);
+  e.alternatives = alternatives_of(graph, slack_of_events(slack(graph, timeline, history), event_of), e.path);
   part_done();
   e.sensitivities = span_sensitivities(graph, std::move(items), Shortened(graph, timeline, history, start));
   part_done();
@@ -169,7 +184,8 @@ bool is_by_slot(const Run& run) { return run.step() != nullptr && run.setup.scen
 Explanation explain(const ReplayGraph& replay, const Timeline& timeline, const Progress& progress) {
   const Time span = gpu_span(replay, timeline);
   const auto items = [&](const Gradient& gradient) { return replay_items(replay, gradient, span); };
-  return explain(replay.graph, timeline, span, {}, items, progress, std::chrono::nanoseconds(kUnexplainedNs));
+  return explain(replay.graph, timeline, span, {}, items, progress, std::chrono::nanoseconds(kUnexplainedNs),
+                 replay.event_of);
 }
 
 }  // namespace moeline

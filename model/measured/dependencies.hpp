@@ -47,6 +47,7 @@ struct Dependency {
   Reason reason = Reason::stream_order;
   Order order = Order::end_to_start;
   Evidence evidence{};
+  std::int64_t host_ns = 0;  ///< to a call: the host's own time in between, without what it waited for
 };
 
 /// What is known of a trace's order.

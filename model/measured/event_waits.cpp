@@ -144,21 +144,12 @@ class WaitReader {
         const auto waiter = std::lower_bound(after.begin(), after.end(), launched);
         const auto source = std::lower_bound(before.begin(), before.end(), recorded);
         if (waiter == after.end() || source == before.begin()) continue;
-        const std::uint32_t from = ends_last(before.begin(), source);
-        if (event(from).gpu == event(order_[*waiter]).gpu) add(from, order_[*waiter], {});
+        const auto event_at = [&](std::size_t position) { return order_[position]; };
+        for (const std::uint32_t from : ends_of(l_.trace, before.begin(), std::prev(source), event_at)) {
+          if (event(from).gpu == event(order_[*waiter]).gpu) add(from, order_[*waiter], {});
+        }
       }
     }
-  }
-
-  // Of positions up to `end`: a kernel that overlaps those behind it on its stream may outlast them.
-  template <class Position>
-  [[nodiscard]] std::uint32_t ends_last(Position begin, Position end) const {
-    constexpr std::ptrdiff_t kLookedAt = 16;
-    const Position first = end - std::min(kLookedAt, end - begin);
-    const auto ends_sooner = [&](std::size_t a, std::size_t b) {
-      return event(order_[a]).end_ns < event(order_[b]).end_ns;
-    };
-    return order_[*std::max_element(first, end, ends_sooner)];
   }
 
   void find_waiters(Wait& wait, std::size_t end) const {

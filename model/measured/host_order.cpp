@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "measured/edges.hpp"
@@ -16,7 +17,8 @@ constexpr int kOfPause = 4;                 // and at most a quarter of the paus
 struct HostPause {
   std::uint32_t event = 0;
   std::uint32_t next_call = 0;
-  bool noticed = false;  // the host went on soon after the event's end
+  std::uint32_t host_order = 0;  // the dependency between the launches around it
+  bool noticed = false;          // the host went on soon after the event's end
 };
 
 // What one program did last.
@@ -35,38 +37,34 @@ class Launched {
       on_stream_[l_.stream[i]].push_back(i);
     }
     for (std::uint32_t stream = 0; stream < on_stream_.size(); ++stream) {
-      if (!on_stream_[stream].empty()) numbered_[event(on_stream_[stream].front()).stream].push_back(stream);
+      if (!on_stream_[stream].empty())
+        numbered_[l_.trace.gpu_events[on_stream_[stream].front()].stream].push_back(stream);
     }
   }
 
-  // Of every stream that this process has launched on since it was asked last the event that ended last. REQUIRES to
-  // be asked in order of time.
+  // Of every stream that this process has launched on since it was asked last what it ends with. REQUIRES to be asked
+  // in order of time.
   [[nodiscard]] std::vector<std::uint32_t> of_all_streams(std::uint32_t process, std::int64_t before_ns) {
     OfProcess& of = in_process_[process];
-    std::map<std::uint32_t, std::uint32_t> last;
+    std::set<std::uint32_t> streams;
     for (; of.next < of.events.size() && l_.launched_ns(of.events[of.next]) < before_ns; ++of.next) {
-      const std::uint32_t i = of.events[of.next];
-      std::uint32_t& known = last.try_emplace(l_.stream[i], i).first->second;
-      if (event(i).end_ns > event(known).end_ns) known = i;
+      streams.insert(l_.stream[of.events[of.next]]);
     }
     std::vector<std::uint32_t> events;
-    for (const auto& [stream, i] : last) events.push_back(i);
+    for (const std::uint32_t stream : streams) add_ends(stream, before_ns, events);
     return events;
   }
 
-  // The last that was launched on the streams of this number, one per GPU.
+  // The same of the streams of this number, one per GPU.
   [[nodiscard]] std::vector<std::uint32_t> of_stream(std::uint32_t process, std::int64_t number,
                                                      std::int64_t before_ns) const {
-    std::vector<std::uint32_t> found;
+    std::vector<std::uint32_t> events;
     const auto streams = numbered_.find(number);
-    if (streams == numbered_.end()) return found;
+    if (streams == numbered_.end()) return events;
     for (const std::uint32_t stream : streams->second) {
-      const std::vector<std::uint32_t>& events = on_stream_[stream];
-      const auto later = std::partition_point(events.begin(), events.end(),
-                                              [&](std::uint32_t i) { return l_.launched_ns(i) < before_ns; });
-      if (later != events.begin() && l_.process(*std::prev(later)) == process) found.push_back(*std::prev(later));
+      if (l_.process(on_stream_[stream].front()) == process) add_ends(stream, before_ns, events);
     }
-    return found;
+    return events;
   }
 
  private:
@@ -75,7 +73,15 @@ class Launched {
     std::size_t next = 0;               // of those that nobody has asked for
   };
 
-  [[nodiscard]] const GpuEvent& event(std::uint32_t i) const { return l_.trace.gpu_events[i]; }
+  void add_ends(std::uint32_t stream, std::int64_t before_ns, std::vector<std::uint32_t>& events) const {
+    const std::vector<std::uint32_t>& own = on_stream_[stream];
+    const auto later =
+        std::partition_point(own.begin(), own.end(), [&](std::uint32_t i) { return l_.launched_ns(i) < before_ns; });
+    if (later == own.begin()) return;
+    const auto itself = [](std::uint32_t i) { return i; };
+    const std::vector<std::uint32_t> ends = ends_of(l_.trace, own.begin(), std::prev(later), itself);
+    events.insert(events.end(), ends.begin(), ends.end());
+  }
 
   const Launches& l_;
   std::map<std::uint32_t, OfProcess> in_process_;
@@ -95,19 +101,10 @@ std::vector<std::int64_t> first_launched(const Launches& l) {
   return launched;
 }
 
-std::vector<bool> are_launches(const std::vector<std::int64_t>& launched) {
-  std::vector<bool> launches;
-  for (const std::int64_t event : launched) launches.push_back(event != kNone);
-  return launches;
-}
-
 class HostReader {
  public:
   explicit HostReader(const Launches& launches)
-      : l_(launches),
-        launched_(first_launched(launches)),
-        program_(host_programs(launches.trace, are_launches(launched_))),
-        so_far_(launches) {}
+      : l_(launches), launched_(first_launched(launches)), program_(host_programs(launches.trace)), so_far_(launches) {}
 
   std::vector<Dependency> read() {
     std::map<std::uint32_t, ProgramSoFar> programs;
@@ -139,25 +136,62 @@ class HostReader {
     return returned;
   }
 
+  // What held the host between two launches, and since when it no longer did.
+  struct Hold {
+    std::vector<std::uint32_t> events;
+    Evidence evidence{};
+    std::int64_t start_ns = 0, released_ns = 0;
+  };
+
+  // The host's own time from one launch to the next is what is left of it without its waits, and from what it waited
+  // for what is left behind that: so a change of one moves the next launch as far as the other lets it.
   void follow(const ProgramSoFar& program, const std::vector<std::uint32_t>& returned, std::uint32_t next) {
     const auto previous = static_cast<std::uint32_t>(program.launch);
-    found_.push_back({{previous, true}, {next, true}, Reason::host_order, Order::start_to_start});
-    for (const std::uint32_t wait : returned) wait_for(wait, next);
-    if (returned.empty() && !l_.trace.states_order) look_for_pause(previous, next);
+    std::int64_t waited_later_ns = 0;
+    std::vector<Hold> holds;
+    for (const std::uint32_t wait : returned) holds.push_back(hold_of(wait, next));
+    std::vector<Dependency> waits;
+    for (auto hold = holds.rbegin(); hold != holds.rend(); ++hold) {
+      const std::int64_t own_ns = std::max<std::int64_t>(0, call(next).start_ns - hold->released_ns - waited_later_ns);
+      for (const std::uint32_t event : hold->events) waits.push_back(wait_for(event, next, hold->evidence, own_ns));
+      waited_later_ns += hold->released_ns - hold->start_ns;
+    }
+    const std::int64_t own_ns = call(next).start_ns - call(previous).start_ns - waited_later_ns;
+    found_.push_back({{previous, true},
+                      {next, true},
+                      Reason::host_order,
+                      Order::start_to_start,
+                      {},
+                      std::max<std::int64_t>(0, own_ns)});
+    found_.insert(found_.end(), waits.rbegin(), waits.rend());
+    if (returned.empty()) look_for_pause(previous, next);
   }
 
-  void wait_for(std::uint32_t wait, std::uint32_t next) {
+  static Dependency wait_for(std::uint32_t event, std::uint32_t next, Evidence evidence, std::int64_t own_ns) {
+    return {{event, false}, {next, true}, Reason::host_wait, Order::end_to_start, evidence, own_ns};
+  }
+
+  // What ends after the next launch, by clocks that are not one, was not waited for.
+  Hold hold_of(std::uint32_t wait, std::uint32_t next) {
+    Hold hold{.events = events_of(wait), .start_ns = call(wait).start_ns, .released_ns = call(wait).start_ns};
+    if (!says_for_what(call(wait))) hold.evidence = {1, 1};
+    std::erase_if(hold.events, [&](std::uint32_t i) { return event(i).end_ns > call(next).start_ns; });
+    for (const std::uint32_t i : hold.events) hold.released_ns = std::max(hold.released_ns, event(i).end_ns);
+    return hold;
+  }
+
+  static bool says_for_what(const HostCall& wait) {
+    return wait.blocks || wait.kind == HostCallKind::synchronize_device || wait.source_stream >= 0;
+  }
+
+  std::vector<std::uint32_t> events_of(std::uint32_t wait) {
     const HostCall& waits = call(wait);
-    if (waits.blocks) return add_wait(launched_[wait], next, {});
-    if (waits.kind == HostCallKind::synchronize_device) {
-      for (const std::uint32_t i : so_far_.of_all_streams(waits.process, waits.start_ns)) add_wait(i, next, {});
-    } else if (waits.source_stream >= 0) {
-      const std::int64_t until =
-          waits.record < 0 ? waits.start_ns : call(static_cast<std::uint32_t>(waits.record)).start_ns;
-      for (const std::uint32_t i : so_far_.of_stream(waits.process, waits.source_stream, until)) add_wait(i, next, {});
-    } else {
-      wait_for_last(wait, next);
-    }
+    if (waits.blocks) return {static_cast<std::uint32_t>(launched_[wait])};
+    if (waits.kind == HostCallKind::synchronize_device) return so_far_.of_all_streams(waits.process, waits.start_ns);
+    if (waits.source_stream < 0) return last_ended_in(wait);
+    const std::int64_t until =
+        waits.record < 0 ? waits.start_ns : call(static_cast<std::uint32_t>(waits.record)).start_ns;
+    return so_far_.of_stream(waits.process, waits.source_stream, until);
   }
 
   // Of the program of that call; where the trace does not say who launched it, of its process.
@@ -166,20 +200,13 @@ class HostReader {
     return by < 0 ? l_.process(i) == call(wait).process : program_[static_cast<std::size_t>(by)] == program_[wait];
   }
 
-  // Nothing says for what: for what ended last in it.
-  void wait_for_last(std::uint32_t wait, std::uint32_t next) {
+  // Nothing says for what: for what ended last in it, if that was not before it.
+  [[nodiscard]] std::vector<std::uint32_t> last_ended_in(std::uint32_t wait) const {
     const HostCall& waits = call(wait);
     const std::int64_t last = l_.last_ended(
         waits.end_ns, [&](std::uint32_t i) { return l_.launched_ns(i) < waits.start_ns && is_of_program(i, wait); });
-    const bool returned_at_once = last == kNone || event(last).end_ns < waits.start_ns;
-    if (!returned_at_once) add_wait(last, next, {1, 1});
-  }
-
-  // What ends after the call that waited for it, by clocks that are not one, was not waited for.
-  void add_wait(std::int64_t before, std::uint32_t next, Evidence evidence) {
-    if (event(before).end_ns > call(next).start_ns) return;
-    found_.push_back(
-        {{static_cast<std::uint32_t>(before), false}, {next, true}, Reason::host_wait, Order::end_to_start, evidence});
+    if (last == kNone || event(last).end_ns < waits.start_ns) return {};
+    return {static_cast<std::uint32_t>(last)};
   }
 
   void look_for_pause(std::uint32_t previous, std::uint32_t next) {
@@ -189,7 +216,8 @@ class HostReader {
     const bool inside = end_ns > call(previous).start_ns && end_ns < call(next).start_ns;
     if (pause <= kPause || !inside || l_.meaning.places[launched].phase == kNoPhase) return;
     const std::int64_t lag = call(next).start_ns - end_ns;
-    pauses_.push_back({launched, next, lag <= kNotices && kOfPause * lag <= pause});
+    const auto host_order = static_cast<std::uint32_t>(found_.size() - 1);
+    pauses_.push_back({launched, next, host_order, lag <= kNotices && kOfPause * lag <= pause});
   }
 
   // Where the host waited in most layers it did so in all of them, however late it was.
@@ -203,8 +231,11 @@ class HostReader {
       const Step step = step_of(l_.meaning, pause.event);
       if (2 * noticed[step] <= layers[step]) continue;
       const Evidence evidence{static_cast<std::uint32_t>(noticed[step]), static_cast<std::uint32_t>(layers[step])};
-      found_.push_back(
-          {{pause.event, false}, {pause.next_call, true}, Reason::host_wait, Order::end_to_start, evidence});
+      const std::int64_t lag = call(pause.next_call).start_ns - event(pause.event).end_ns;
+      Dependency& order = found_[pause.host_order];
+      const HostCall& before = call(order.before.index);
+      order.host_ns = std::min(order.host_ns, before.end_ns - before.start_ns + lag);
+      found_.push_back(wait_for(pause.event, pause.next_call, evidence, lag));
     }
   }
 

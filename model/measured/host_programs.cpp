@@ -30,10 +30,33 @@ std::set<Pair> beside_each_other(const Trace& trace, const std::vector<bool>& la
   return pairs;
 }
 
+using Streams = std::set<std::pair<std::uint16_t, std::uint32_t>>;
+
+std::map<std::uint32_t, Streams> streams_of_threads(const Trace& trace) {
+  std::map<std::uint32_t, Streams> streams;
+  for (const GpuEvent& event : trace.gpu_events) {
+    if (event.call < 0) continue;
+    streams[trace.calls[static_cast<std::size_t>(event.call)].thread].insert({event.gpu, event.stream});
+  }
+  return streams;
+}
+
+std::vector<bool> are_launches(const Trace& trace) {
+  std::vector<bool> launches(trace.calls.size(), false);
+  for (const GpuEvent& event : trace.gpu_events) {
+    if (event.call >= 0) launches[static_cast<std::size_t>(event.call)] = true;
+  }
+  return launches;
+}
+
 struct Program {
-  std::uint32_t process = 0;
   std::vector<std::uint32_t> threads;
+  Streams streams;
 };
+
+bool share_one(const Streams& a, const Streams& b) {
+  return std::ranges::any_of(a, [&](const auto& stream) { return b.contains(stream); });
+}
 
 }  // namespace
 
@@ -41,22 +64,25 @@ bool holds_host(const HostCall& call) {
   return call.blocks || call.kind == HostCallKind::synchronize || call.kind == HostCallKind::synchronize_device;
 }
 
-std::vector<std::uint32_t> host_programs(const Trace& trace, const std::vector<bool>& launches) {
-  const std::set<Pair> apart = beside_each_other(trace, launches);
+std::vector<std::uint32_t> host_programs(const Trace& trace) {
+  const std::set<Pair> apart = beside_each_other(trace, are_launches(trace));
+  std::map<std::uint32_t, Streams> streams = streams_of_threads(trace);
   std::vector<Program> programs;
   std::map<std::uint32_t, std::uint32_t> of_thread;
   std::vector<std::uint32_t> of_call;
   for (const HostCall& call : trace.calls) {
     const auto [known, is_new] = of_thread.try_emplace(call.thread);
     if (is_new) {
-      const auto fits = std::find_if(programs.begin(), programs.end(), [&](const Program& program) {
-        return program.process == call.process && std::ranges::none_of(program.threads, [&](std::uint32_t other) {
+      const Streams& own = streams[call.thread];
+      const auto fits = std::ranges::find_if(programs, [&](const Program& program) {
+        return share_one(own, program.streams) && std::ranges::none_of(program.threads, [&](std::uint32_t other) {
                  return apart.contains(pair_of(other, call.thread));
                });
       });
       known->second = static_cast<std::uint32_t>(fits - programs.begin());
-      if (fits == programs.end()) programs.push_back({call.process, {}});
+      if (fits == programs.end()) programs.emplace_back();
       programs[known->second].threads.push_back(call.thread);
+      programs[known->second].streams.insert(own.begin(), own.end());
     }
     of_call.push_back(known->second);
   }

@@ -10,10 +10,10 @@ namespace moeline {
 /// The host waits in it for the GPU: a synchronising call, or a copy that returns when it is done.
 [[nodiscard]] bool holds_host(const HostCall& call);
 
-/// By call: the number of its program. Threads of one process are one program, as a backward pass is launched by a
-/// thread of its own while the main one stands still; but not where one of them launches while another waits for the
-/// GPU. A thread belongs to the first program none of whose threads it runs beside. `launches`: by call, whether it
-/// launched something.
-[[nodiscard]] std::vector<std::uint32_t> host_programs(const Trace& trace, const std::vector<bool>& launches);
+/// By call: the number of its program. Threads of one process that launch on the same stream are one program, as a
+/// backward pass is launched by a thread of its own while the main one stands still; but not where one of them launches
+/// while another waits for the GPU. A thread belongs to the first program with which it shares a stream and none of
+/// whose threads it runs beside.
+[[nodiscard]] std::vector<std::uint32_t> host_programs(const Trace& trace);
 
 }  // namespace moeline

@@ -61,6 +61,21 @@ struct Relative {
   std::uint32_t stream = 0;
 };
 
+/// Of the events of one stream, as launched, up to `last`: those that all of them have ended with. It is the last, and
+/// what it overlaps that ends later than it starts. Older ones first; few are looked at. `event`: of what the iterator
+/// leads to.
+template <class Iterator, class Event>
+[[nodiscard]] std::vector<std::uint32_t> ends_of(const Trace& trace, Iterator first, Iterator last, Event event) {
+  constexpr std::ptrdiff_t kLookedAt = 32;
+  std::vector<std::uint32_t> open;
+  const std::int64_t start_ns = trace.gpu_events[event(*last)].start_ns;
+  for (Iterator it = last - std::min(kLookedAt, last - first); it != last; ++it) {
+    if (trace.gpu_events[event(*it)].end_ns > start_ns) open.push_back(event(*it));
+  }
+  open.push_back(event(*last));
+  return open;
+}
+
 /// Layers that fit a reading of the trace, and layers that refute it. Clocks are not perfect, so one in ten may.
 class Votes {
  public:

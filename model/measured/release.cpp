@@ -9,9 +9,13 @@ namespace {
 // When `edge` allowed its `after` to start, as measured. A kernel that overlaps the one before it on its stream was
 // allowed to when it did.
 std::int64_t met_ns(const Measured& m, const Dependency& edge, const std::vector<std::int64_t>& latency_ns) {
+  if (edge.after.is_call) {
+    const std::int64_t before =
+        edge.before.is_call ? m.trace.calls[edge.before.index].start_ns : m.trace.gpu_events[edge.before.index].end_ns;
+    return before + edge.host_ns;
+  }
   if (edge.before.is_call) {
-    const std::int64_t start = m.trace.calls[edge.before.index].start_ns;
-    return edge.order == Order::start_to_start ? start : start + latency_ns[edge.before.index];
+    return m.trace.calls[edge.before.index].start_ns + latency_ns[edge.before.index];
   }
   const GpuEvent& before = m.trace.gpu_events[edge.before.index];
   if (edge.order == Order::part_to_start) return m.trace.gpu_events[edge.after.index].start_ns;

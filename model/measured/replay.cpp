@@ -217,7 +217,7 @@ class GraphWriter {
   }
 
   ReplayGraph write() {
-    find_cuts();
+    look_at_dependencies();
     const std::vector<Pause> pauses = pauses_of(m_, release_);
     for (std::uint32_t i = 0; i < m_.trace.gpu_events.size(); ++i) add_event(i, pauses[i]);
     for (std::uint32_t i = 0; i < m_.trace.gpu_events.size(); ++i) {
@@ -248,12 +248,16 @@ class GraphWriter {
     return m_.trace.gpu_events[edge.after.index].start_ns - m_.trace.gpu_events[edge.before.index].start_ns;
   }
 
-  void find_cuts() {
+  void look_at_dependencies() {
     cuts_.resize(m_.trace.gpu_events.size());
     held_.resize(m_.trace.gpu_events.size(), false);
+    waits_.resize(m_.trace.calls.size(), false);
+    since_launch_ns_.resize(m_.trace.calls.size(), 0);
     for (std::size_t i = 0; i < m_.dependencies.size(); ++i) {
       const Dependency& edge = m_.dependencies[i];
       if (keep_[i] && edge.order == Order::end_to_end) held_[edge.after.index] = true;
+      if (keep_[i] && edge.reason == Reason::host_wait) waits_[edge.after.index] = true;
+      if (edge.reason == Reason::host_order) since_launch_ns_[edge.after.index] = edge.host_ns;
       if (!keep_[i] || edge.order != Order::part_to_start || offset_ns(edge) == 0) continue;
       cuts_[edge.before.index].push_back({offset_ns(edge)});
     }
@@ -299,11 +303,17 @@ class GraphWriter {
     draft_.end_after_end(next(length_ns(i)), of_event_[i]);
   }
 
+  // What no dependency says of the host's time: all that lies before its first call.
+  [[nodiscard]] std::int64_t delay_ns(std::uint32_t call) const {
+    const std::int64_t left = m_.trace.calls[call].start_ns - release_.call_ns[call];
+    return std::max<std::int64_t>(0, left) + (waits_[call] ? 0 : since_launch_ns_[call]);
+  }
+
   TaskId task_of_call(std::uint32_t i) {
     if (of_call_[i] == kNotYet) {
       Task task;
       task.solo = scaled(release_.latency_ns[i], factors_.host);
-      task.delay = scaled(std::max<std::int64_t>(0, m_.trace.calls[i].start_ns - release_.call_ns[i]), factors_.host);
+      task.delay = scaled(delay_ns(i), factors_.host);
       of_call_[i] = add(task, labels_.of_call(), -1, 0);
     }
     return of_call_[i];
@@ -313,6 +323,7 @@ class GraphWriter {
   void add_edge(const Dependency& edge) {
     const TaskId before = task_of(edge.before);
     const TaskId after = task_of(edge.after);
+    if (edge.after.is_call) return add_host_time(edge, before, after);
     if (edge.order == Order::end_to_start) {
       draft_.start_after_end(before, after);
     } else if (edge.order == Order::end_to_end) {
@@ -325,12 +336,31 @@ class GraphWriter {
     }
   }
 
+  // A launch that nothing but the one before it holds has the host's time as its delay.
+  void add_host_time(const Dependency& edge, TaskId before, TaskId after) {
+    TaskId from = before;
+    if (waits_[edge.after.index]) {
+      Task task;
+      task.solo = scaled(edge.host_ns, factors_.host);
+      from = add(task, labels_.of_call(), -1, 0);
+      draft_.start_after_end(from, after);
+    }
+    const bool at_start = edge.order == Order::start_to_start;
+    if (from == before) {
+      at_start ? draft_.start_after_start(before, after) : draft_.start_after_end(before, after);
+    } else {
+      at_start ? draft_.start_after_start(before, from) : draft_.start_after_end(before, from);
+    }
+  }
+
   const Measured& m_;
   Release release_;
   Factors factors_;
   std::vector<bool> keep_;
-  std::vector<std::vector<Cut>> cuts_;  // by event
-  std::vector<bool> held_;              // by event: its end waits for another's
+  std::vector<std::vector<Cut>> cuts_;         // by event
+  std::vector<bool> held_;                     // by event: its end waits for another's
+  std::vector<bool> waits_;                    // by call: the host waited before it
+  std::vector<std::int64_t> since_launch_ns_;  // by call: the host's own time since the one before
   std::vector<TaskId> of_call_;
   TaskGraphDraft draft_;
   Labels labels_;
@@ -423,9 +453,10 @@ std::string to_graph_json(const Measured& m) {
   first = true;
   for (const Dependency& edge : m.dependencies) {
     next();
-    out += fmt::format(R"({{"from": "{}", "to": "{}", "reason": "{}", "when": "{}"}})", id_of(edge.before),
-                       id_of(edge.after), name_of(edge.reason),
-                       edge.order == Order::end_to_start || edge.order == Order::end_to_end ? "end" : "start");
+    out +=
+        fmt::format(R"({{"from": "{}", "to": "{}", "reason": "{}", "seen": {}, "of": {}, "when": "{}"}})",
+                    id_of(edge.before), id_of(edge.after), name_of(edge.reason), edge.evidence.seen, edge.evidence.of,
+                    edge.order == Order::end_to_start || edge.order == Order::end_to_end ? "end" : "start");
   }
   out += fmt::format("\n]\n}}\n");
   return out;

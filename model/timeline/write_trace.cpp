@@ -13,6 +13,8 @@
 //  - Of one phase, each run of kernels on a stream has its own annotation: that of a low-latency transfer would else
 //    lie across whatever runs between issue and receive.
 //  - A flow starts and ends 1 ns inside its slices: at the very bound the Chrome viewer binds it to the slice before.
+//  - What a kernel waited for on another stream of its rank is a flow of its own category (trace.hpp), so that replays
+//    need not guess; a kernel that ended later than its work was done says when that was (args."work us").
 //  - Launches that nobody modelled say so (args.assumed), or a reader would take them for the host's pace. Before host
 //    work that waits for a kernel stands the call that waits.
 // A kernel starts when it holds all its SMs. A profiler records a start as soon as one block runs, so where two
