@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/parallel.hpp"
 #include "engine/simulate.hpp"
 
 namespace moeline {
@@ -184,12 +185,17 @@ Time span_without(const Counterfactuals& c, const std::string& what) {
 
 Counterfactuals counterfactuals(const Measured& measured) {
   constexpr std::size_t kQuickly = 20'000;  // events up to which a dozen replays take no time
+  constexpr std::size_t kAtOnce = 2;        // replays: each has a graph of its own
   constexpr double kBinds = 0.1;
+  using AsItWas = std::vector<WhatIf::Scale>;
   const bool quickly = measured.trace.gpu_events.size() <= kQuickly;
   const std::vector<Removal> list = removals(measured);
   Counterfactuals c;
-  c.replay = span_with(measured, {});
-  for (const Removal& each : list) c.without.push_back({each.what, span_with(measured, each.scales)});
+  for (const Removal& each : list) c.without.push_back({each.what, {}});
+  parallel_for(list.size() + 1, std::min(cores(), kAtOnce), [&](std::size_t i) {
+    const bool as_it_was = i == list.size();
+    (as_it_was ? c.replay : c.without[i].span) = span_with(measured, as_it_was ? AsItWas{} : list[i].scales);
+  });
   c.no_communication = span_without(c, "communication");
   c.no_gaps = span_without(c, "gaps");
   if (!measured.trace.calls.empty()) c.no_host = span_without(c, "host");

@@ -186,12 +186,18 @@ class HostReader {
 
   std::vector<std::uint32_t> events_of(std::uint32_t wait) {
     const HostCall& waits = call(wait);
-    if (waits.blocks) return {static_cast<std::uint32_t>(launched_[wait])};
+    if (waits.blocks) return what_it_launched(wait);
     if (waits.kind == HostCallKind::synchronize_device) return so_far_.of_all_streams(waits.process, waits.start_ns);
     if (waits.source_stream < 0) return last_ended_in(wait);
     const std::int64_t until =
         waits.record < 0 ? waits.start_ns : call(static_cast<std::uint32_t>(waits.record)).start_ns;
     return so_far_.of_stream(waits.process, waits.source_stream, until);
+  }
+
+  // Of a part of a trace it may be outside.
+  [[nodiscard]] std::vector<std::uint32_t> what_it_launched(std::uint32_t launch) const {
+    if (launched_[launch] == kNone) return {};
+    return {static_cast<std::uint32_t>(launched_[launch])};
   }
 
   // Of the program of that call; where the trace does not say who launched it, of its process.

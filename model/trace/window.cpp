@@ -46,7 +46,8 @@ void keep_flows(Trace& trace, const Renumbered& events) {
   (void)keep(trace.flows,
              [&](const GpuFlow& flow, std::size_t) { return events[flow.from] >= 0 && events[flow.to] >= 0; });
   for (GpuFlow& flow : trace.flows) {
-    flow = {static_cast<std::uint32_t>(events[flow.from]), static_cast<std::uint32_t>(events[flow.to])};
+    flow.from = static_cast<std::uint32_t>(events[flow.from]);
+    flow.to = static_cast<std::uint32_t>(events[flow.to]);
   }
 }
 

@@ -35,14 +35,23 @@ Gains gains_of(const Arguments& arguments) {
 }  // namespace
 
 TEST_CASE("explain says the same of a step of one rank and of its trace, within one point") {
-  for (const char* schedule : {"decode-two-batch", "sequential"}) {
-    CAPTURE(schedule);
+  struct Asked {
+    const char* scenario;
+    const char* set;
+  };
+  constexpr const char* kDecode = "decode_deepseek_v3_h800_ep128/scenario.yaml";
+  constexpr Asked kAll[] = {{kDecode, "schedule=decode-two-batch"},
+                            {kDecode, "schedule=sequential"},
+                            {"train_megatron/qwen3_30b_gb300.yaml", "workload.global_batch_size=128"}};
+  for (const Asked& asked : kAll) {
+    CAPTURE(asked.scenario);
+    CAPTURE(asked.set);
     const TemporaryFolder folder;
     const std::string trace = folder / "trace.json";
-    const std::string scenario = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
-    Arguments set = {"--set", std::string("schedule=") + schedule};
-    if (kSanitized) set.insert(set.end(), {"--set", "layers=4"});
-    Arguments simulate = {"simulate", scenario, "--trace", trace};
+    const std::string scenario = (source("experiments/studies") / asked.scenario).string();
+    Arguments set = {"--set", asked.set};
+    if (kSanitized && asked.scenario == kDecode) set.insert(set.end(), {"--set", "layers=4"});
+    Arguments simulate = {"simulate", scenario, "--trace", trace, "--trace-level", "operator"};
     simulate.insert(simulate.end(), set.begin(), set.end());
     REQUIRE(run_moeline(simulate).exit_code == 0);
     Arguments explain = {"explain", scenario, "--format", "json"};
