@@ -15,7 +15,7 @@
 #include "experiments/cli/output/validate_output.hpp"
 #include "experiments/timeline_page/picture.hpp"
 #include "hardware/profile.hpp"
-#include "measured/replay.hpp"
+#include "measured/replay_text.hpp"
 #include "timeline/chakra.hpp"
 #include "timeline/write_trace.hpp"
 #include "trace/gzip_stream.hpp"

@@ -15,6 +15,7 @@
 #include "experiments/cli/output_file.hpp"
 #include "experiments/report/fields.hpp"
 #include "measured/names.hpp"
+#include "measured/replay_text.hpp"
 #include "timeline/comparison.hpp"
 
 namespace moeline {

@@ -6,9 +6,6 @@
 #include <map>
 #include <set>
 
-#include "base/parallel.hpp"
-#include "engine/simulate.hpp"
-
 namespace moeline {
 namespace {
 
@@ -96,121 +93,6 @@ void add_communication(const Trace& trace, const Interpretation& meaning, const 
     if (layer->start > start || !is_communication(c)) continue;
     (c == KernelClass::barrier ? layer->barrier : layer->transfer) += length_of(trace.gpu_events[i]);
   }
-}
-
-namespace {
-
-Time span_with(const Measured& measured, const std::vector<WhatIf::Scale>& scales) {
-  const ReplayGraph replay = replay_graph(measured, {scales, {}});
-  return gpu_span(replay, simulate(replay.graph));
-}
-
-bool has(const Measured& measured, KernelClass c) {
-  return std::find(measured.meaning.classes.begin(), measured.meaning.classes.end(), c) !=
-         measured.meaning.classes.end();
-}
-
-bool has_transfers(const Measured& m) {
-  return has(m, KernelClass::dispatch) || has(m, KernelClass::combine) || has(m, KernelClass::collective);
-}
-
-// Factor of the transfers at which the replay without barriers has grown by 1 %, within 0.01; 0 beyond 16.
-double transfer_knee(const Measured& measured, std::vector<WhatIf::Scale> scales) {
-  constexpr double kGrowth = 1.01;
-  constexpr double kMost = 16;
-  constexpr double kExact = 0.01;
-  const double limit = kGrowth * to_us(span_with(measured, scales));
-  const auto grown = [&](double factor) {
-    std::vector<WhatIf::Scale> longer = scales;
-    longer.push_back({"transfer", factor});
-    return to_us(span_with(measured, longer)) > limit;
-  };
-  if (grown(1) || !grown(kMost)) return 0;
-  double low = 1;
-  double high = kMost;
-  while (high - low > kExact) {
-    const double middle = (low + high) / 2;
-    (grown(middle) ? high : low) = middle;
-  }
-  return high;
-}
-
-}  // namespace
-
-namespace {
-
-// What takes no time in a replay, and how replay's --scale says so.
-struct Removal {
-  std::string what;
-  std::vector<WhatIf::Scale> scales;
-};
-
-std::vector<Removal> removals(const Measured& m) {
-  std::vector<Removal> list;
-  const auto computes = [](KernelClass k) { return work_of(k) == Work::compute; };
-  if (std::ranges::any_of(m.meaning.classes, computes)) list.push_back({"compute", {{"compute", 0}}});
-  std::vector<WhatIf::Scale> free;
-  if (has(m, KernelClass::barrier)) free.push_back({"barrier", 0});
-  if (has_transfers(m)) free.push_back({"transfer", 0});
-  if (!free.empty()) list.push_back({"communication", free});
-  if (has(m, KernelClass::copy)) list.push_back({"copies", {{"kernel:copy", 0}}});
-  if (!m.trace.calls.empty()) list.push_back({"host", {{"host", 0}}});
-  list.push_back({"gaps", {{"gaps", 0}}});
-  return list;
-}
-
-Without without_both(const Measured& m, const Removal& one, const Removal& other) {
-  std::vector<WhatIf::Scale> scales = one.scales;
-  scales.insert(scales.end(), other.scales.begin(), other.scales.end());
-  return {one.what + " and " + other.what, span_with(m, scales)};
-}
-
-std::optional<Without> best_pair(const Measured& m, const std::vector<Removal>& list) {
-  std::optional<Without> best;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    for (std::size_t j = i + 1; j < list.size(); ++j) {
-      Without both = without_both(m, list[i], list[j]);
-      if (!best || both.span < best->span) best = std::move(both);
-    }
-  }
-  return best;
-}
-
-Time span_without(const Counterfactuals& c, const std::string& what) {
-  const auto found = std::ranges::find(c.without, what, &Without::what);
-  return found == c.without.end() ? c.replay : found->span;
-}
-
-}  // namespace
-
-Counterfactuals counterfactuals(const Measured& measured) {
-  constexpr std::size_t kQuickly = 20'000;  // events up to which a dozen replays take no time
-  constexpr std::size_t kAtOnce = 2;        // replays: each has a graph of its own
-  constexpr double kBinds = 0.1;
-  using AsItWas = std::vector<WhatIf::Scale>;
-  const bool quickly = measured.trace.gpu_events.size() <= kQuickly;
-  const std::vector<Removal> list = removals(measured);
-  Counterfactuals c;
-  for (const Removal& each : list) c.without.push_back({each.what, {}});
-  parallel_for(list.size() + 1, std::min(cores(), kAtOnce), [&](std::size_t i) {
-    const bool as_it_was = i == list.size();
-    (as_it_was ? c.replay : c.without[i].span) = span_with(measured, as_it_was ? AsItWas{} : list[i].scales);
-  });
-  c.no_communication = span_without(c, "communication");
-  c.no_gaps = span_without(c, "gaps");
-  if (!measured.trace.calls.empty()) c.no_host = span_without(c, "host");
-  std::ranges::stable_sort(c.without, {}, &Without::span);
-  if (quickly && ratio(c.without.front().span, c.replay) > 1 - kBinds) c.without_two = best_pair(measured, list);
-  std::vector<WhatIf::Scale> barriers;
-  if (has(measured, KernelClass::barrier)) barriers.push_back({"barrier", 0});
-  c.without_barriers = !barriers.empty();
-  if (has_transfers(measured) && quickly) c.transfer_knee = transfer_knee(measured, barriers);
-  return c;
-}
-
-const Without* most_gained(const Counterfactuals& c) {
-  const bool any = !c.without.empty() && c.without.front().span < c.replay;
-  return any ? &c.without.front() : nullptr;
 }
 
 namespace {

@@ -3,122 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <set>
+#include <map>
 #include <utility>
-
-#include "base/error.hpp"
-#include "base/text.hpp"
-#include "measured/names.hpp"
-#include "measured/release.hpp"
 
 namespace moeline {
 namespace {
-
-constexpr const char* kKernelPrefix = "kernel:";
-
-std::string phase_of(const Measured& m, Node node) {
-  const std::int32_t phase = node.is_call ? kNoPhase : m.meaning.places[node.index].phase;
-  return phase == kNoPhase ? "" : m.meaning.phases[static_cast<std::size_t>(phase)].name;
-}
-
-std::vector<std::string> phase_names(const Measured& m) {
-  std::set<std::string> names;
-  for (const TracePhase& phase : m.meaning.phases) names.insert(phase.name);
-  return {names.begin(), names.end()};
-}
-
-bool crosses_streams(Reason reason) {
-  return reason == Reason::event_wait || reason == Reason::flow || reason == Reason::start_time;
-}
-
-// Factors of every event's duration, of the gaps before kernels, and of the host's time.
-class Factors {
- public:
-  Factors(const Measured& m, const std::vector<WhatIf::Scale>& scales) : m_(m), events_(m.trace.gpu_events.size(), 1) {
-    for (const WhatIf::Scale& scale : scales) apply(scale);
-  }
-  [[nodiscard]] double of(std::uint32_t event) const { return events_[event]; }
-  double gaps = 1;
-  double host = 1;
-
- private:
-  void apply(const WhatIf::Scale& scale) {
-    if (scale.what == "gaps") {
-      gaps *= scale.factor;
-    } else if (scale.what == "host") {
-      host *= scale.factor;
-    } else if (!apply_to_events(scale)) {
-      refuse(scale.what);
-    }
-  }
-
-  bool apply_to_events(const WhatIf::Scale& scale) {
-    bool any = false;
-    for (std::uint32_t i = 0; i < events_.size(); ++i) {
-      if (!means(scale.what, i)) continue;
-      events_[i] *= scale.factor;
-      any = true;
-    }
-    return any;
-  }
-
-  [[nodiscard]] bool means(const std::string& what, std::uint32_t event) const {
-    const KernelClass c = m_.meaning.classes[event];
-    if (what == "compute") return !is_communication(c) && c != KernelClass::copy;
-    if (what == "transfer") return is_communication(c) && c != KernelClass::barrier;
-    if (what == "barrier" || what == "dispatch" || what == "combine") return name_of(c) == what;
-    if (what.starts_with(kKernelPrefix)) return name_of(c) == what.substr(std::string_view(kKernelPrefix).size());
-    return phase_of(m_, {event, false}) == what;
-  }
-
-  [[noreturn]] void refuse(const std::string& what) const {
-    std::vector<std::string> names = {"compute", "transfer", "barrier", "dispatch", "combine", "gaps", "host"};
-    for (const KernelClass c : m_.meaning.classes) {
-      std::string name = kKernelPrefix + name_of(c);
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
-    }
-    for (const std::string& phase : phase_names(m_)) names.push_back(phase);
-    const bool known = std::find(names.begin(), names.end(), what) != names.end();
-    throw SpecError("--scale: " + (known ? "the trace has no " + what : unknown_name("name", what, names)));
-  }
-
-  const Measured& m_;
-  std::vector<double> events_;
-};
-
-bool is_removed(const Measured& m, const Dependency& edge, const WhatIf::Removed& removed) {
-  if (removed.after.empty()) return name_of(edge.reason) == removed.before;
-  return crosses_streams(edge.reason) && phase_of(m, edge.before) == removed.before &&
-         phase_of(m, edge.after) == removed.after;
-}
-
-std::vector<bool> kept(const Measured& m, const std::vector<WhatIf::Removed>& removed) {
-  std::vector<bool> keep(m.dependencies.size(), true);
-  for (const WhatIf::Removed& each : removed) {
-    bool any = false;
-    for (std::size_t i = 0; i < keep.size(); ++i) {
-      if (!is_removed(m, m.dependencies[i], each)) continue;
-      keep[i] = false;
-      any = true;
-    }
-    if (any) continue;
-    std::set<std::string> known;
-    for (const Dependency& edge : m.dependencies) {
-      known.insert(crosses_streams(edge.reason) ? phase_of(m, edge.before) + "->" + phase_of(m, edge.after)
-                                                : name_of(edge.reason));
-    }
-    throw SpecError("--remove: " + unknown_name("dependency",
-                                                each.after.empty() ? each.before : each.before + "->" + each.after,
-                                                std::vector<std::string>(known.begin(), known.end())));
-  }
-  return keep;
-}
-
-Time scaled(std::int64_t ns, double factor) {
-  const Time time = std::chrono::nanoseconds(ns);
-  return factor == 1 ? time : from_us(to_us(time) * factor);
-}
 
 // Tables of a graph under construction that labels point into.
 class Labels {
@@ -168,40 +57,6 @@ class Labels {
   std::uint16_t host_ = 0;
 };
 
-}  // namespace
-
-WhatIf::Scale parse_scale(const std::string& text) {
-  const std::size_t equals = text.rfind('=');
-  double factor = -1;
-  if (equals != std::string::npos) {
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data() + equals + 1, end, factor);
-    if (error != std::errc() || rest != end) factor = -1;
-  }
-  constexpr double kMost = 1e6;
-  if (equals == 0 || !(factor >= 0) || factor > kMost) {
-    throw SpecError(fmt::format("--scale '{}': write NAME=FACTOR, with a factor from 0 to {}", text, kMost));
-  }
-  return {text.substr(0, equals), factor};
-}
-
-WhatIf::Removed parse_removed(const std::string& text) {
-  const auto trimmed = [](std::string part) {
-    part.erase(0, std::min(part.size(), part.find_first_not_of(' ')));
-    part.erase(part.find_last_not_of(' ') + 1);
-    return part;
-  };
-  const std::size_t arrow = text.find("->");
-  if (arrow == std::string::npos) return {trimmed(text), ""};
-  WhatIf::Removed removed{trimmed(text.substr(0, arrow)), trimmed(text.substr(arrow + 2))};
-  if (removed.before.empty() || removed.after.empty()) {
-    throw SpecError(fmt::format("--remove '{}': write PHASE->PHASE, or the name of a reason", text));
-  }
-  return removed;
-}
-
-namespace {
-
 constexpr TaskId kNotYet = ~TaskId{0};
 
 class GraphWriter {
@@ -210,7 +65,7 @@ class GraphWriter {
       : m_(m),
         release_(release_times(m)),
         factors_(m, what_if.scales),
-        keep_(kept(m, what_if.removed)),
+        keep_(kept_dependencies(m, what_if.removed)),
         of_call_(m.trace.calls.size(), kNotYet),
         labels_(m, draft_) {
     draft_.reserve(m.trace.gpu_events.size() + m.trace.calls.size(), m.dependencies.size());
@@ -263,8 +118,8 @@ class GraphWriter {
     }
     for (std::vector<Cut>& cuts : cuts_) {
       std::ranges::sort(cuts, {}, &Cut::at_ns);
-      const auto doubles = std::ranges::unique(cuts, {}, &Cut::at_ns);
-      cuts.erase(doubles.begin(), doubles.end());
+      const auto same = [](const Cut& a, const Cut& b) { return a.at_ns == b.at_ns; };
+      cuts.erase(std::unique(cuts.begin(), cuts.end(), same), cuts.end());
     }
   }
 
@@ -355,7 +210,7 @@ class GraphWriter {
 
   const Measured& m_;
   Release release_;
-  Factors factors_;
+  ScaleFactors factors_;
   std::vector<bool> keep_;
   std::vector<std::vector<Cut>> cuts_;         // by event
   std::vector<bool> held_;                     // by event: its end waits for another's
@@ -391,75 +246,39 @@ Time measured_span(const Trace& trace) {
   return std::chrono::nanoseconds(last - first);
 }
 
-// The graph of a measured trace as Graphviz and as JSON.
+ReplaySpans::ReplaySpans(const Measured& measured)
+    : m_(measured), replay_(replay_graph(measured)), order_(replay_.graph.topological_order()) {}
 
-namespace {
-
-std::string id_of(Node node) { return fmt::format("{}{}", node.is_call ? "c" : "k", node.index); }
-
-std::string us(std::int64_t ns) { return fmt::format("{:.3f}", static_cast<double>(ns) / 1e3); }
-
-std::vector<bool> calls_used(const Measured& m) {
-  std::vector<bool> used(m.trace.calls.size(), false);
-  for (const Dependency& edge : m.dependencies) {
-    if (edge.before.is_call) used[edge.before.index] = true;
-    if (edge.after.is_call) used[edge.after.index] = true;
+Time ReplaySpans::operator()(const std::vector<WhatIf::Scale>& scales) const {
+  const std::vector<Time> at = times(ScaleFactors(m_, scales));
+  Time first = Time::max();
+  Time last = Time::min();
+  for (const TaskId task : replay_.of_event) {
+    first = std::min(first, at[start_of(task)]);
+    last = std::max(last, at[end_of(task)]);
   }
-  return used;
+  return replay_.of_event.empty() ? Time::zero() : last - first;
 }
 
-}  // namespace
-
-std::string to_graphviz(const Measured& m) {
-  std::string out;
-  out.append(kGraphvizStart).append(" rankdir=LR;\n node [shape=box];\n");
-  for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
-    const GpuEvent& event = m.trace.gpu_events[i];
-    const std::string label = fmt::format("{}\n{}\n{} us, stream {}", kernel_name(m, i), phase_name(m, i),
-                                          us(event.end_ns - event.start_ns), event.stream);
-    out += fmt::format(" k{} [label={}];\n", i, json_text(label));
+// By event: nothing in the graph has neighbours that slow it down, so each happens when all before it have.
+std::vector<Time> ReplaySpans::times(const ScaleFactors& factors) const {
+  const auto by = [](Time time, double factor) { return factor == 1 ? time : from_us(to_us(time) * factor); };
+  std::vector<Time> at(2 * replay_.graph.size(), Time::zero());
+  for (const EventId event : order_) {
+    const TaskId id = task_of(event);
+    const Task& task = replay_.graph.task(id);
+    const bool is_host = replay_.event_of[id] < 0;
+    if (is_start(event)) {
+      const Time gap = std::chrono::nanoseconds(replay_.gap_ns[id]);
+      at[event] += is_host ? by(task.delay, factors.host) : task.delay - gap + by(gap, factors.gaps);
+      const double factor = is_host ? factors.host : factors.of(static_cast<std::uint32_t>(replay_.event_of[id]));
+      at[end_of(id)] = std::max(at[end_of(id)], at[event] + by(task.solo, factor));
+    }
+    for (const EventId after : replay_.graph.successors(event)) {
+      if (after != end_of(id)) at[after] = std::max(at[after], at[event]);
+    }
   }
-  const std::vector<bool> used = calls_used(m);
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    if (used[i]) out += fmt::format(" c{} [label=launch, shape=ellipse];\n", i);
-  }
-  for (const Dependency& edge : m.dependencies) {
-    out += fmt::format(" {} -> {} [label={}];\n", id_of(edge.before), id_of(edge.after), name_of(edge.reason));
-  }
-  out += fmt::format("}}\n");
-  return out;
-}
-
-std::string to_graph_json(const Measured& m) {
-  std::string out;
-  out.append(kGraphJsonStart).append("\"schema_version\": 1,\n\"nodes\": [\n");
-  bool first = true;
-  const auto next = [&] { out += std::exchange(first, false) ? "" : ",\n"; };
-  for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
-    const GpuEvent& event = m.trace.gpu_events[i];
-    next();
-    out += fmt::format(
-        R"({{"id": "k{}", "kernel": {}, "class": "{}", "rank": {}, "stream": {}, "phase": {}, "start_us": {}, "dur_us": {}}})",
-        i, json_text(m.trace.name(event)), name_of(m.meaning.classes[i]), m.trace.rank(event), event.stream,
-        json_text(phase_name(m, i)), us(event.start_ns), us(event.end_ns - event.start_ns));
-  }
-  const std::vector<bool> used = calls_used(m);
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) continue;
-    next();
-    out += fmt::format(R"({{"id": "c{}", "class": "host", "start_us": {}}})", i, us(m.trace.calls[i].start_ns));
-  }
-  out += fmt::format("\n],\n\"edges\": [\n");
-  first = true;
-  for (const Dependency& edge : m.dependencies) {
-    next();
-    out +=
-        fmt::format(R"({{"from": "{}", "to": "{}", "reason": "{}", "seen": {}, "of": {}, "when": "{}"}})",
-                    id_of(edge.before), id_of(edge.after), name_of(edge.reason), edge.evidence.seen, edge.evidence.of,
-                    edge.order == Order::end_to_start || edge.order == Order::end_to_end ? "end" : "start");
-  }
-  out += fmt::format("\n]\n}}\n");
-  return out;
+  return at;
 }
 
 }  // namespace moeline

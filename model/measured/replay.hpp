@@ -1,33 +1,12 @@
 // A measured trace as a task graph: it replays to its own timeline, and answers what would change if one thing changed.
 #pragma once
 
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/timeline.hpp"
-#include "measured/release.hpp"
+#include "measured/what_if.hpp"
 
 namespace moeline {
-
-/// What to change before replaying. Times are those measured, contention included: a kernel that has more of the GPU
-/// for itself after the change is not made faster.
-struct WhatIf {
-  struct Scale {
-    std::string what;  ///< a phase; compute, transfer, barrier, dispatch, combine (by kernel); kernel:CLASS; gaps; host
-    double factor = 1;
-  };
-  struct Removed {
-    std::string before, after;  ///< phases; `after` empty: `before` is a reason
-  };
-  std::vector<Scale> scales;
-  std::vector<Removed> removed;
-};
-
-/// "transfer=1.4"; throws SpecError.
-[[nodiscard]] WhatIf::Scale parse_scale(const std::string& text);
-/// "combine(B)->mlp(B)" or a reason's name; throws SpecError.
-[[nodiscard]] WhatIf::Removed parse_removed(const std::string& text);
 
 struct ReplayGraph {
   TaskGraph graph;
@@ -47,12 +26,19 @@ struct ReplayGraph {
 [[nodiscard]] Time gpu_span(const ReplayGraph& replay, const Timeline& timeline);
 [[nodiscard]] Time measured_span(const Trace& trace);
 
-/// How the texts below begin, and those of no other program.
-inline constexpr std::string_view kGraphvizStart = "digraph moeline {\n";
-inline constexpr std::string_view kGraphJsonStart = "{\n\"program\": \"moeline\",\n";
+/// Spans of one trace under many changes of its times: what replay_graph and simulate give, by a pass over one graph.
+/// REQUIRES: `measured` outlives it.
+class ReplaySpans {
+ public:
+  explicit ReplaySpans(const Measured& measured);
+  [[nodiscard]] Time operator()(const std::vector<WhatIf::Scale>& scales) const;
 
-/// The graph for others' tools.
-[[nodiscard]] std::string to_graphviz(const Measured& measured);
-[[nodiscard]] std::string to_graph_json(const Measured& measured);
+ private:
+  [[nodiscard]] std::vector<Time> times(const ScaleFactors& factors) const;
+
+  const Measured& m_;
+  ReplayGraph replay_;
+  std::vector<EventId> order_;
+};
 
 }  // namespace moeline

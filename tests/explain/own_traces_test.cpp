@@ -59,7 +59,9 @@ TEST_CASE("explain says the same of a step of one rank and of its trace, within 
     const Gains of_scenario = gains_of(explain);
     const Gains of_trace = gains_of({"explain", trace, "--format", "json"});
     std::size_t compared = 0;
-    for (const auto& [what, gains] : of_scenario) {
+    for (const auto& each : of_scenario) {
+      const std::string& what = each.first;
+      const std::array<double, 3>& gains = each.second;
       const auto same = of_trace.find(what);
       if (same == of_trace.end()) continue;
       CAPTURE(what);

@@ -5,6 +5,7 @@
 #include "engine/simulate.hpp"
 #include "measured/analysis.hpp"
 #include "measured/replay.hpp"
+#include "measured/replay_text.hpp"
 #include "tests/fuzz/fed_files.hpp"
 #include "tests/fuzz/readers.hpp"
 #include "trace/window.hpp"

@@ -135,7 +135,7 @@ std::vector<RankOfRun> tensor_and_data_parallel(std::size_t tp, std::size_t dp,
     stays.back() = 50;
     const Stated group{"tp" + std::to_string(replica), list(members), static_cast<std::uint32_t>(tp)};
     for (int k = 0; k < 12; ++k) {
-      const auto leave = static_cast<std::int64_t>(1000 * k + 300 * replica + 100);
+      const auto leave = 1000 * k + static_cast<std::int64_t>(300 * replica + 100);
       meet(ranks, members, kReduces, leave, stays, states ? group : Stated());
     }
   }
@@ -146,7 +146,7 @@ std::vector<RankOfRun> tensor_and_data_parallel(std::size_t tp, std::size_t dp,
     stays.front() = 45;
     const Stated group{"dp" + std::to_string(place), list(members), static_cast<std::uint32_t>(dp)};
     for (int k = 0; k < 11; ++k) {
-      const auto leave = static_cast<std::int64_t>(1000 * k + 13 * place + 950);
+      const auto leave = 1000 * k + static_cast<std::int64_t>(13 * place + 950);
       meet(ranks, members, kGathers, leave, stays, states ? group : Stated(), 8192, 24);
     }
   }
@@ -156,7 +156,7 @@ std::vector<RankOfRun> tensor_and_data_parallel(std::size_t tp, std::size_t dp,
 }  // namespace
 
 TEST_CASE("clocks that differ are found through groups that share ranks, and no group waits for another") {
-  for (const std::size_t dp : {2, 3}) {
+  for (const std::size_t dp : {2U, 3U}) {
     const std::vector<std::int64_t> ahead = {0, 730, -12'000, 4'000'000, 55, -8};
     const SeveralRanks all = analyze_several(traces_of(tensor_and_data_parallel(2, dp, ahead, true)));
     REQUIRE(all.ranks.size() == 2 * dp);
@@ -337,7 +337,7 @@ TEST_CASE("clocks of ranks that nothing joins cannot be told, and each half stil
   for (int k = 0; k < 10; ++k) {
     meet(ranks, {0, 1}, kReduces, 1000 * k + 100, {60, 50}, {"a", "[0, 1]", 2});
     meet(ranks, {2, 3}, kReduces, 1000 * k + 140, {60, 50}, {"b", "[2, 3]", 2});
-    for (const std::size_t rank : {1, 2}) {  // what leaves at different times joins nobody
+    for (const std::size_t rank : {1U, 2U}) {  // what leaves at different times joins nobody
       ranks[rank].runs("ncclDevKernel_Broadcast_RING_LL", 1000 * k + 200, 1000 * k + 300, {"c", "[1, 2]", 2});
     }
   }

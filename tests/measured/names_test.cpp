@@ -1,5 +1,6 @@
 // Names of kernels and annotations may be anything: what is printed is short, on one line, and valid UTF-8.
 #include "measured/names.hpp"
+#include "measured/replay_text.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidjson/document.h>

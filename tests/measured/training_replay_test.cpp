@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "measured/replay_text.hpp"
 #include "tests/support/measured.hpp"
 
 TEST_SUITE("measured/training_replay") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <rapidjson/document.h>
 
+#include "measured/replay_text.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"
 #include "tests/support/refusal.hpp"
