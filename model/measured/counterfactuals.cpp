@@ -17,9 +17,18 @@ bool has_transfers(const Measured& m) {
 }
 
 // Factor of the transfers at which the replay without barriers has grown by 1 %, within 0.01; 0 beyond 16.
+// What lasts so long that times so much longer could not be told: nobody asks.
+bool is_too_long(const Trace& trace, double factor) {
+  constexpr double kMostNs = 60 * 86'400e9;
+  double sum = static_cast<double>(measured_span(trace).count()) / 1e3;
+  for (const GpuEvent& event : trace.gpu_events) sum += static_cast<double>(event.end_ns - event.start_ns);
+  return sum * factor > kMostNs;
+}
+
+constexpr double kMostTransfers = 16;
+
 double transfer_knee(const ReplaySpans& span_with, const std::vector<WhatIf::Scale>& scales) {
   constexpr double kGrowth = 1.01;
-  constexpr double kMost = 16;
   constexpr double kExact = 0.01;
   const double limit = kGrowth * to_us(span_with(scales));
   const auto grown = [&](double factor) {
@@ -27,9 +36,9 @@ double transfer_knee(const ReplaySpans& span_with, const std::vector<WhatIf::Sca
     longer.push_back({"transfer", factor});
     return to_us(span_with(longer)) > limit;
   };
-  if (grown(1) || !grown(kMost)) return 0;
+  if (grown(1) || !grown(kMostTransfers)) return 0;
   double low = 1;
-  double high = kMost;
+  double high = kMostTransfers;
   while (high - low > kExact) {
     const double middle = (low + high) / 2;
     (grown(middle) ? high : low) = middle;
@@ -96,11 +105,14 @@ Counterfactuals counterfactuals(const Measured& measured) {
   c.no_gaps = span_without(c, "gaps");
   if (!measured.trace.calls.empty()) c.no_host = span_without(c, "host");
   std::ranges::stable_sort(c.without, {}, &Without::span);
-  if (ratio(c.without.front().span, c.replay) > 1 - kBinds) c.without_two = best_pair(span_with, list);
+  const auto binds = [&](const Without& without) { return ratio(without.span, c.replay) <= 1 - kBinds; };
+  if (!binds(c.without.front())) c.without_two = best_pair(span_with, list);
+  if (c.without_two && !binds(*c.without_two)) c.without_two.reset();
   std::vector<WhatIf::Scale> barriers;
   if (has(measured, KernelClass::barrier)) barriers.push_back({"barrier", 0});
   c.without_barriers = !barriers.empty();
-  if (has_transfers(measured)) c.transfer_knee = transfer_knee(span_with, barriers);
+  if (has_transfers(measured) && !is_too_long(measured.trace, kMostTransfers))
+    c.transfer_knee = transfer_knee(span_with, barriers);
   return c;
 }
 

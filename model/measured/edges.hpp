@@ -16,9 +16,7 @@ namespace moeline {
 /// what a synchronising call names, else for what had been launched before it and ended last in it; for copies whose
 /// call returns when they end; and, without any call, in a pause that ends where the kernel launched before it does,
 /// if it does so in most layers.
-/// The threads of a process are taken for one program (a backward pass is launched by a thread of its own while the
-/// main one stands still), but where one launches while another waits for the GPU: those two do not wait for each
-/// other.
+/// Threads are programs as host_programs has them.
 [[nodiscard]] std::vector<Dependency> host_order(const Launches& launches);
 
 /// What each cudaStreamWaitEvent waited for, read from where it stands and from what happened: one edge per call, or

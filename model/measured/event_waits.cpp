@@ -134,6 +134,7 @@ class WaitReader {
   }
 
   void stated(const HostCall& call, std::size_t launched) {
+    if (call.record == kOutside) return;
     const std::int64_t recorded_ns =
         call.record < 0 ? call.start_ns : l_.trace.calls[static_cast<std::size_t>(call.record)].start_ns;
     const std::size_t recorded = first_launched_from(recorded_ns);

@@ -33,7 +33,7 @@ class Launched {
   explicit Launched(const Launches& launches) : l_(launches), on_stream_(launches.on_stream.size()) {
     for (const std::uint32_t i : l_.meaning.order) {
       if (l_.trace.gpu_events[i].call < 0) continue;
-      in_process_[l_.process(i)].events.push_back(i);
+      in_process_[l_.process(i)].push_back(i);
       on_stream_[l_.stream[i]].push_back(i);
     }
     for (std::uint32_t stream = 0; stream < on_stream_.size(); ++stream) {
@@ -42,13 +42,15 @@ class Launched {
     }
   }
 
-  // Of every stream that this process has launched on since it was asked last what it ends with. REQUIRES to be asked
-  // in order of time.
-  [[nodiscard]] std::vector<std::uint32_t> of_all_streams(std::uint32_t process, std::int64_t before_ns) {
-    OfProcess& of = in_process_[process];
+  // Of every stream that this process has launched on since this program asked last what it ends with. REQUIRES that a
+  // program asks in order of time.
+  [[nodiscard]] std::vector<std::uint32_t> of_all_streams(std::uint32_t program, std::uint32_t process,
+                                                          std::int64_t before_ns) {
+    const std::vector<std::uint32_t>& launched = in_process_[process];
+    std::size_t& next = asked_[program];
     std::set<std::uint32_t> streams;
-    for (; of.next < of.events.size() && l_.launched_ns(of.events[of.next]) < before_ns; ++of.next) {
-      streams.insert(l_.stream[of.events[of.next]]);
+    for (; next < launched.size() && l_.launched_ns(launched[next]) < before_ns; ++next) {
+      streams.insert(l_.stream[launched[next]]);
     }
     std::vector<std::uint32_t> events;
     for (const std::uint32_t stream : streams) add_ends(stream, before_ns, events);
@@ -68,11 +70,6 @@ class Launched {
   }
 
  private:
-  struct OfProcess {
-    std::vector<std::uint32_t> events;  // as launched
-    std::size_t next = 0;               // of those that nobody has asked for
-  };
-
   void add_ends(std::uint32_t stream, std::int64_t before_ns, std::vector<std::uint32_t>& events) const {
     const std::vector<std::uint32_t>& own = on_stream_[stream];
     const auto later =
@@ -84,9 +81,10 @@ class Launched {
   }
 
   const Launches& l_;
-  std::map<std::uint32_t, OfProcess> in_process_;
-  std::vector<std::vector<std::uint32_t>> on_stream_;            // as launched
-  std::map<std::int64_t, std::vector<std::uint32_t>> numbered_;  // streams by their number
+  std::map<std::uint32_t, std::vector<std::uint32_t>> in_process_;  // as launched
+  std::map<std::uint32_t, std::size_t> asked_;                      // by program: so many of its process's
+  std::vector<std::vector<std::uint32_t>> on_stream_;               // as launched
+  std::map<std::int64_t, std::vector<std::uint32_t>> numbered_;     // streams by their number
 };
 
 // By call: the first GPU event that it launched, or kNone.
@@ -187,8 +185,10 @@ class HostReader {
   std::vector<std::uint32_t> events_of(std::uint32_t wait) {
     const HostCall& waits = call(wait);
     if (waits.blocks) return what_it_launched(wait);
-    if (waits.kind == HostCallKind::synchronize_device) return so_far_.of_all_streams(waits.process, waits.start_ns);
+    if (waits.kind == HostCallKind::synchronize_device)
+      return so_far_.of_all_streams(program_[wait], waits.process, waits.start_ns);
     if (waits.source_stream < 0) return last_ended_in(wait);
+    if (waits.record == kOutside) return {};
     const std::int64_t until =
         waits.record < 0 ? waits.start_ns : call(static_cast<std::uint32_t>(waits.record)).start_ns;
     return so_far_.of_stream(waits.process, waits.source_stream, until);
@@ -206,12 +206,18 @@ class HostReader {
     return by < 0 ? l_.process(i) == call(wait).process : program_[static_cast<std::size_t>(by)] == program_[wait];
   }
 
-  // Nothing says for what: for what ended last in it, if that was not before it.
+  // Nothing says for what: for what ended last in it, of its own program where there is such a thing.
   [[nodiscard]] std::vector<std::uint32_t> last_ended_in(std::uint32_t wait) const {
     const HostCall& waits = call(wait);
-    const std::int64_t last = l_.last_ended(
-        waits.end_ns, [&](std::uint32_t i) { return l_.launched_ns(i) < waits.start_ns && is_of_program(i, wait); });
-    if (last == kNone || event(last).end_ns < waits.start_ns) return {};
+    const auto in_it = [&](auto belongs) {
+      const std::int64_t last = l_.last_ended(waits.end_ns, [&](std::uint32_t i) {
+        return l_.launched_ns(i) < waits.start_ns && l_.process(i) == waits.process && belongs(i);
+      });
+      return last == kNone || event(last).end_ns < waits.start_ns ? kNone : last;
+    };
+    std::int64_t last = in_it([&](std::uint32_t i) { return is_of_program(i, wait); });
+    if (last == kNone) last = in_it([](std::uint32_t) { return true; });
+    if (last == kNone) return {};
     return {static_cast<std::uint32_t>(last)};
   }
 

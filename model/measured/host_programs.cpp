@@ -50,6 +50,7 @@ std::vector<bool> are_launches(const Trace& trace) {
 }
 
 struct Program {
+  std::uint32_t process = 0;
   std::vector<std::uint32_t> threads;
   Streams streams;
 };
@@ -58,6 +59,52 @@ bool share_one(const Streams& a, const Streams& b) {
   return std::ranges::any_of(a, [&](const auto& stream) { return b.contains(stream); });
 }
 
+// Threads in the order of their first calls.
+std::vector<const HostCall*> first_calls(const Trace& trace) {
+  std::set<std::uint32_t> seen;
+  std::vector<const HostCall*> first;
+  for (const HostCall& call : trace.calls) {
+    if (seen.insert(call.thread).second) first.push_back(&call);
+  }
+  return first;
+}
+
+class ProgramFinder {
+ public:
+  explicit ProgramFinder(const Trace& trace)
+      : apart_(beside_each_other(trace, are_launches(trace))), streams_(streams_of_threads(trace)) {}
+
+  // Those that launch nothing come last: they join what there is.
+  std::map<std::uint32_t, std::uint32_t> find(const std::vector<const HostCall*>& threads) {
+    for (const bool launches : {true, false}) {
+      for (const HostCall* call : threads) {
+        if (streams_.contains(call->thread) == launches) join(*call);
+      }
+    }
+    return std::move(of_thread_);
+  }
+
+ private:
+  void join(const HostCall& call) {
+    const Streams& own = streams_[call.thread];
+    const auto fits = std::ranges::find_if(programs_, [&](const Program& program) {
+      return program.process == call.process && (own.empty() || share_one(own, program.streams)) &&
+             std::ranges::none_of(program.threads,
+                                  [&](std::uint32_t other) { return apart_.contains(pair_of(other, call.thread)); });
+    });
+    of_thread_[call.thread] = static_cast<std::uint32_t>(fits - programs_.begin());
+    if (fits == programs_.end()) programs_.push_back({call.process, {}, {}});
+    Program& program = programs_[of_thread_[call.thread]];
+    program.threads.push_back(call.thread);
+    program.streams.insert(own.begin(), own.end());
+  }
+
+  std::set<Pair> apart_;
+  std::map<std::uint32_t, Streams> streams_;
+  std::vector<Program> programs_;
+  std::map<std::uint32_t, std::uint32_t> of_thread_;
+};
+
 }  // namespace
 
 bool holds_host(const HostCall& call) {
@@ -65,27 +112,10 @@ bool holds_host(const HostCall& call) {
 }
 
 std::vector<std::uint32_t> host_programs(const Trace& trace) {
-  const std::set<Pair> apart = beside_each_other(trace, are_launches(trace));
-  std::map<std::uint32_t, Streams> streams = streams_of_threads(trace);
-  std::vector<Program> programs;
-  std::map<std::uint32_t, std::uint32_t> of_thread;
+  const std::map<std::uint32_t, std::uint32_t> of_thread = ProgramFinder(trace).find(first_calls(trace));
   std::vector<std::uint32_t> of_call;
-  for (const HostCall& call : trace.calls) {
-    const auto [known, is_new] = of_thread.try_emplace(call.thread);
-    if (is_new) {
-      const Streams& own = streams[call.thread];
-      const auto fits = std::ranges::find_if(programs, [&](const Program& program) {
-        return share_one(own, program.streams) && std::ranges::none_of(program.threads, [&](std::uint32_t other) {
-                 return apart.contains(pair_of(other, call.thread));
-               });
-      });
-      known->second = static_cast<std::uint32_t>(fits - programs.begin());
-      if (fits == programs.end()) programs.emplace_back();
-      programs[known->second].threads.push_back(call.thread);
-      programs[known->second].streams.insert(own.begin(), own.end());
-    }
-    of_call.push_back(known->second);
-  }
+  of_call.reserve(trace.calls.size());
+  for (const HostCall& call : trace.calls) of_call.push_back(of_thread.at(call.thread));
   return of_call;
 }
 

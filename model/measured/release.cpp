@@ -46,18 +46,25 @@ std::int64_t usual_lead_ns(const Measured& m, const std::vector<std::uint32_t>& 
   return *middle;
 }
 
+// Of a launch of several kernels the first decides, and the others follow it.
 void find_slow_launches(const Measured& m, Release& release) {
   constexpr std::int64_t kMuch = 4;
   const std::vector<std::uint32_t> events = bound_by_launch(m, release);
   const std::int64_t usual_ns = usual_lead_ns(m, events);
+  std::map<std::int32_t, std::int64_t> first_lead_ns;  // by call
+  for (const std::uint32_t i : events) {
+    const auto [known, is_new] = first_lead_ns.try_emplace(m.trace.gpu_events[i].call, lead_ns(m, i));
+    known->second = std::min(known->second, lead_ns(m, i));
+  }
+  for (const auto& [index, lead] : first_lead_ns) {
+    const HostCall& call = m.trace.calls[static_cast<std::size_t>(index)];
+    std::int64_t& latency = release.latency_ns[static_cast<std::size_t>(index)];
+    if (lead - latency < kUnexplainedNs) continue;
+    latency = lead <= kMuch * usual_ns ? lead : std::min(latency, call.end_ns - call.start_ns);
+  }
   for (const std::uint32_t i : events) {
     const GpuEvent& event = m.trace.gpu_events[i];
-    if (event.start_ns - release.event_ns[i] < kUnexplainedNs) continue;
-    const auto index = static_cast<std::size_t>(event.call);
-    const HostCall& call = m.trace.calls[index];
-    std::int64_t& latency = release.latency_ns[index];
-    latency = lead_ns(m, i) <= kMuch * usual_ns ? lead_ns(m, i) : std::min(latency, call.end_ns - call.start_ns);
-    release.event_ns[i] = call.start_ns + latency;
+    release.event_ns[i] = m.trace.launched_ns(event) + release.latency_ns[static_cast<std::size_t>(event.call)];
   }
 }
 

@@ -108,11 +108,15 @@ class GraphWriter {
     held_.resize(m_.trace.gpu_events.size(), false);
     waits_.resize(m_.trace.calls.size(), false);
     since_launch_ns_.resize(m_.trace.calls.size(), 0);
+    has_one_before_.resize(m_.trace.calls.size(), false);
     for (std::size_t i = 0; i < m_.dependencies.size(); ++i) {
       const Dependency& edge = m_.dependencies[i];
       if (keep_[i] && edge.order == Order::end_to_end) held_[edge.after.index] = true;
       if (keep_[i] && edge.reason == Reason::host_wait) waits_[edge.after.index] = true;
-      if (edge.reason == Reason::host_order) since_launch_ns_[edge.after.index] = edge.host_ns;
+      if (edge.reason == Reason::host_order) {
+        since_launch_ns_[edge.after.index] = edge.host_ns;
+        has_one_before_[edge.after.index] = true;
+      }
       if (!keep_[i] || edge.order != Order::part_to_start || offset_ns(edge) == 0) continue;
       cuts_[edge.before.index].push_back({offset_ns(edge)});
     }
@@ -158,7 +162,7 @@ class GraphWriter {
     draft_.end_after_end(next(length_ns(i)), of_event_[i]);
   }
 
-  // What no dependency says of the host's time: all that lies before its first call.
+  // What no dependency says of the host's time; before its first launch it is the profiler's, which no host shortens.
   [[nodiscard]] std::int64_t delay_ns(std::uint32_t call) const {
     const std::int64_t left = m_.trace.calls[call].start_ns - release_.call_ns[call];
     return std::max<std::int64_t>(0, left) + (waits_[call] ? 0 : since_launch_ns_[call]);
@@ -168,8 +172,8 @@ class GraphWriter {
     if (of_call_[i] == kNotYet) {
       Task task;
       task.solo = scaled(release_.latency_ns[i], factors_.host);
-      task.delay = scaled(delay_ns(i), factors_.host);
-      of_call_[i] = add(task, labels_.of_call(), -1, 0);
+      task.delay = scaled(delay_ns(i), has_one_before_[i] ? factors_.host : 1);
+      of_call_[i] = add(task, labels_.of_call(), -1, has_one_before_[i] ? delay_ns(i) : 0);
     }
     return of_call_[i];
   }
@@ -186,7 +190,7 @@ class GraphWriter {
     } else if (edge.order == Order::start_to_start || offset_ns(edge) == 0) {
       draft_.start_after_start(before, after);
     } else {  // `after` starts as far into `before` as it did
-      const auto cut = std::ranges::find(cuts_[edge.before.index], offset_ns(edge), &Cut::at_ns);
+      const auto cut = std::ranges::lower_bound(cuts_[edge.before.index], offset_ns(edge), {}, &Cut::at_ns);
       draft_.start_after_end(cut->piece, after);
     }
   }
@@ -215,6 +219,7 @@ class GraphWriter {
   std::vector<std::vector<Cut>> cuts_;         // by event
   std::vector<bool> held_;                     // by event: its end waits for another's
   std::vector<bool> waits_;                    // by call: the host waited before it
+  std::vector<bool> has_one_before_;           // by call: a launch of its program
   std::vector<std::int64_t> since_launch_ns_;  // by call: the host's own time since the one before
   std::vector<TaskId> of_call_;
   TaskGraphDraft draft_;
@@ -230,13 +235,11 @@ ReplayGraph replay_graph(const Measured& measured, const WhatIf& what_if) {
 }
 
 Time gpu_span(const ReplayGraph& replay, const Timeline& timeline) {
-  Time first = Time::max();
-  Time last = Time::min();
-  for (const TaskId task : replay.of_event) {
-    first = std::min(first, timeline.spans[task].start);
-    last = std::max(last, timeline.spans[task].end);
-  }
-  return replay.of_event.empty() ? Time::zero() : last - first;
+  if (replay.of_event.empty()) return Time::zero();
+  const Time first = timeline.spans[replay.of_event.front()].start;
+  Time last = first;
+  for (const TaskId task : replay.of_event) last = std::max(last, timeline.spans[task].end);
+  return last - first;
 }
 
 Time measured_span(const Trace& trace) {
@@ -250,14 +253,12 @@ ReplaySpans::ReplaySpans(const Measured& measured)
     : m_(measured), replay_(replay_graph(measured)), order_(replay_.graph.topological_order()) {}
 
 Time ReplaySpans::operator()(const std::vector<WhatIf::Scale>& scales) const {
+  if (replay_.of_event.empty()) return Time::zero();
   const std::vector<Time> at = times(ScaleFactors(m_, scales));
-  Time first = Time::max();
-  Time last = Time::min();
-  for (const TaskId task : replay_.of_event) {
-    first = std::min(first, at[start_of(task)]);
-    last = std::max(last, at[end_of(task)]);
-  }
-  return replay_.of_event.empty() ? Time::zero() : last - first;
+  const Time first = at[start_of(replay_.of_event.front())];
+  Time last = first;
+  for (const TaskId task : replay_.of_event) last = std::max(last, at[end_of(task)]);
+  return last - first;
 }
 
 // By event: nothing in the graph has neighbours that slow it down, so each happens when all before it have.
@@ -270,7 +271,7 @@ std::vector<Time> ReplaySpans::times(const ScaleFactors& factors) const {
     const bool is_host = replay_.event_of[id] < 0;
     if (is_start(event)) {
       const Time gap = std::chrono::nanoseconds(replay_.gap_ns[id]);
-      at[event] += is_host ? by(task.delay, factors.host) : task.delay - gap + by(gap, factors.gaps);
+      at[event] += task.delay - gap + by(gap, is_host ? factors.host : factors.gaps);
       const double factor = is_host ? factors.host : factors.of(static_cast<std::uint32_t>(replay_.event_of[id]));
       at[end_of(id)] = std::max(at[end_of(id)], at[event] + by(task.solo, factor));
     }

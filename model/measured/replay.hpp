@@ -12,7 +12,9 @@ struct ReplayGraph {
   TaskGraph graph;
   std::vector<TaskId> of_event;        ///< by GPU event
   std::vector<std::int64_t> event_of;  ///< by task: the GPU event that it is, or a piece of; -1: the host's
-  std::vector<std::int64_t> gap_ns;    ///< by task: what of its delay is a gap, before any change
+  /// By task: what of its delay is a gap before a kernel, or the host's time since its launch before; before any
+  /// change.
+  std::vector<std::int64_t> gap_ns;
 };
 
 /// One task per GPU event and per call that launched one. A task starts its measured time after the last thing it
@@ -22,7 +24,8 @@ struct ReplayGraph {
 /// comes that much early behind such a wait. Throws SpecError, naming what there is, for a change that touches nothing.
 [[nodiscard]] ReplayGraph replay_graph(const Measured& measured, const WhatIf& what_if = {});
 
-/// First start to last end of the GPU events.
+/// From the start of the event that started first, as measured, to the last end of all. What a change lets start before
+/// it does not count: the trace begins where it does.
 [[nodiscard]] Time gpu_span(const ReplayGraph& replay, const Timeline& timeline);
 [[nodiscard]] Time measured_span(const Trace& trace);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "trace/copy_path.hpp"
+
 namespace moeline {
 namespace {
 
@@ -88,7 +90,8 @@ void find_blocking_copies(TraceRecords& records) {
     if (record.event.kind != GpuEventKind::memcpy || record.event.call < 0) continue;
     CallRecord& call = records.calls[static_cast<std::size_t>(record.event.call)];
     const std::string& name = records.names[record.event.name].name;
-    const bool in_device = name.find("DtoD") != std::string::npos;
+    const CopyPath path = copy_path(record.event.kind, name);
+    const bool in_device = path == CopyPath::in_memory || path == CopyPath::peer;
     const bool pageable = name.find("Pageable") != std::string::npos;
     const bool outlived = call.call.end_ns >= record.event.end_ns;
     if (outlived && !in_device && (pageable || call.may_block)) call.call.blocks = true;

@@ -40,6 +40,9 @@ enum class HostCallKind : std::uint8_t {
   synchronize_device,  ///< for all that its process has launched
 };
 
+/// HostCall::record of a part of a trace: what was recorded lies before it.
+inline constexpr std::int32_t kOutside = -2;
+
 /// A call of the CUDA runtime or driver.
 struct HostCall {
   std::int64_t start_ns = 0;

@@ -9,7 +9,7 @@ namespace {
 using Renumbered = std::vector<std::int32_t>;  // by old index the new one; -1: left out
 
 std::int32_t renumber(std::int64_t index, const Renumbered& numbers) {
-  return index < 0 ? -1 : numbers[static_cast<std::size_t>(index)];
+  return index < 0 ? static_cast<std::int32_t>(index) : numbers[static_cast<std::size_t>(index)];
 }
 
 // Keeps the elements that `keeps` is true of.
@@ -38,7 +38,11 @@ void keep_calls(Trace& trace) {
   const Renumbered numbers = keep(trace.calls, [&](const HostCall& call, std::size_t) {
     return call.start_ns >= first_ns && call.start_ns <= last_ns;
   });
-  for (HostCall& call : trace.calls) call.record = renumber(call.record, numbers);
+  for (HostCall& call : trace.calls) {
+    const bool states_one = call.record >= 0;
+    call.record = renumber(call.record, numbers);
+    if (states_one && call.record < 0) call.record = kOutside;
+  }
   for (GpuEvent& event : trace.gpu_events) event.call = renumber(event.call, numbers);
 }
 

@@ -197,13 +197,13 @@ class KnownProgram {
     std::map<int, Recorded> recorded;
     std::vector<double> clock(threads_.size(), 0);
     std::vector<std::size_t> next(threads_.size(), 0);
-    for (std::size_t i = 0; i < threads_.size(); ++i) clock[i] = 3 * static_cast<double>(i) * changed.host;
+    for (std::size_t i = 0; i < threads_.size(); ++i) clock[i] = 3 * static_cast<double>(i);
     for (int correlation = 1;; ++correlation) {
       const std::size_t t = earliest(clock, next, changed);
       if (t == threads_.size()) return result;
       Thread& thread = threads_[t];
       Op& op = thread.ops[next[t]++];
-      const double start = clock[t] + op.host_us * changed.host;
+      const double start = clock[t] + host_us(t, next[t] - 1, changed);
       Called call{op.what, thread.process, static_cast<int>(t), op.stream, correlation, start, start};
       Stream& stream = streams[{thread.process, op.stream}];
       double returned = start;
@@ -237,6 +237,11 @@ class KnownProgram {
     }
   }
 
+  // What lies before a thread's first launch is no time of the program.
+  [[nodiscard]] double host_us(std::size_t thread, std::size_t op, const Changed& changed) const {
+    return threads_[thread].ops[op].host_us * (op == 0 ? 1 : changed.host);
+  }
+
   static double last_end(const Stream& stream) { return stream.last_start + stream.last_us; }
 
   [[nodiscard]] std::size_t earliest(const std::vector<double>& clock, const std::vector<std::size_t>& next,
@@ -245,7 +250,7 @@ class KnownProgram {
     double when = 0;
     for (std::size_t t = 0; t < threads_.size(); ++t) {
       if (next[t] == threads_[t].ops.size()) continue;
-      const double at = clock[t] + threads_[t].ops[next[t]].host_us * changed.host;
+      const double at = clock[t] + host_us(t, next[t], changed);
       if (best == threads_.size() || at < when) {
         best = t;
         when = at;

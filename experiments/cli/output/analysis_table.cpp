@@ -352,7 +352,7 @@ double ms(Time time) { return to_us(time) / 1e3; }
 
 std::string words_for(const std::string& what) {
   if (what == "host") return "its host";
-  if (what == "gaps") return "gaps that nothing in the trace explains, or that lie between kernels";
+  if (what == "gaps") return "pauses between kernels and what they waited for";
   return what;
 }
 
@@ -386,6 +386,11 @@ std::string verdict_of(const AnalysisReport& r, const RankAnalysis& rank) {
     return fmt::format("The run is bound by {} together: without both it takes {:+.1f} %, without {} alone {:+.1f} %",
                        c.without_two->what, change(*c.without_two), binding->what, change(*binding));
   }
+  constexpr double kBinds = -10;  // percent
+  if (change(*binding) > kBinds) {
+    return fmt::format("The run is bound by no single thing: without {}, the most, it takes {:+.1f} %", binding->what,
+                       change(*binding));
+  }
   return fmt::format("The run is bound by {}: without, it takes {:+.1f} %", words_for(binding->what), change(*binding));
 }
 
@@ -407,7 +412,7 @@ std::string replay_sentence(const Counterfactuals& c, const RankAnalysis& rank) 
     text += fmt::format(" with free communication it takes {:+.1f} %,", change(c.no_communication));
   }
   if (c.no_host) text += fmt::format(" with a host that takes no time {:+.1f} %,", change(*c.no_host));
-  text += fmt::format(" without gaps between kernels {:+.1f} %; kernels keep the contention they were measured with.",
+  text += fmt::format(" without pauses before kernels {:+.1f} %; kernels keep the contention they were measured with.",
                       change(c.no_gaps));
   if (c.transfer_knee > 0) {
     text += fmt::format(" {}ransfers could take {:.2f} times as long before the span grows by 1 %.",
@@ -432,8 +437,11 @@ std::string limits_of(const AnalysisReport& r, const RankAnalysis& rank) {
   }
   const GapSum between = sum_of(rank, GapCause::between);
   const GapSum launches = sum_of(rank, GapCause::launch);
-  sentences.push_back(fmt::format("{} gaps between kernels take {:.0f} us, {} waits for launches {:.0f} us.",
-                                  between.count, to_us(between.sum), launches.count, to_us(launches.sum)));
+  const GapSum host = sum_of(rank, GapCause::host_wait);
+  sentences.push_back(
+      fmt::format("Gaps between kernels take {:.0f} us, waits for launches {:.0f} us, for a host that had waited for "
+                  "the GPU {:.0f} us.",
+                  to_us(between.sum), to_us(launches.sum), to_us(host.sum)));
   const auto most = std::find_if(rank.classes.begin(), rank.classes.end(), [](const ClassUse& use) {
     return !is_communication(use.kernel_class) && use.kernel_class != KernelClass::copy;
   });

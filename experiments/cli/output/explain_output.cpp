@@ -302,7 +302,8 @@ Fields<ModuleRow> module_row_fields(double span_us, bool is_measured) {
       .add("gap_us", "us of the launch gaps before them, of a scenario",
            [=](auto& r) { return only_if(!is_measured, r.use.gap_us); })
       .add("tflops", "TFLOP/s", [](auto& r) { return or_null(r.tflops()); })
-      .add("share", "us over the step", [=](auto& r) { return r.use.total_us() / span_us; }, {.decimals = 5})
+      .add("share", "us over the step", [=](auto& r) { return span_us > 0 ? r.use.total_us() / span_us : 0; },
+           {.decimals = 5})
       .add("bound_by", "what most of its time goes by", [](auto& r) { return or_null(bound_of(r)); },
            {.words = kBoundWords});
 }
