@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "measured/gatherings.hpp"
+#include "measured/quantile.hpp"
 
 namespace moeline {
 namespace {

@@ -16,7 +16,6 @@ bool has_transfers(const Measured& m) {
   return has(m, KernelClass::dispatch) || has(m, KernelClass::combine) || has(m, KernelClass::collective);
 }
 
-// Factor of the transfers at which the replay without barriers has grown by 1 %, within 0.01; 0 beyond 16.
 // What lasts so long that times so much longer could not be told: nobody asks.
 bool is_too_long(const Trace& trace, double factor) {
   constexpr double kMostNs = 60 * 86'400e9;
@@ -27,6 +26,7 @@ bool is_too_long(const Trace& trace, double factor) {
 
 constexpr double kMostTransfers = 16;
 
+// Factor of the transfers at which the replay without barriers has grown by 1 %, within 0.01; 0 beyond 16.
 double transfer_knee(const ReplaySpans& span_with, const std::vector<WhatIf::Scale>& scales) {
   constexpr double kGrowth = 1.01;
   constexpr double kExact = 0.01;
@@ -45,10 +45,6 @@ double transfer_knee(const ReplaySpans& span_with, const std::vector<WhatIf::Sca
   }
   return high;
 }
-
-}  // namespace
-
-namespace {
 
 // What takes no time in a replay, and how replay's --scale says so.
 struct Removal {

@@ -20,7 +20,7 @@ struct Counterfactuals {
   Time replay{};                 ///< as it was
   std::vector<Without> without;  ///< shortest first; of what the trace has
   /// Two of them at once, "communication and host", where none alone shortens the replay by a tenth and they do: each
-  /// then hides behind the other. Of at most 20,000 events.
+  /// then hides behind the other.
   std::optional<Without> without_two{};
   Time no_communication{};  ///< transfers, barriers and collectives take no time
   Time no_gaps{};           ///< nothing between a kernel and what it waited for

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
-namespace moeline {
+#include "measured/quantile.hpp"
 
-std::int64_t quantile(std::vector<std::int64_t> values, double share) {
-  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<std::size_t>(at)];
-}
+namespace moeline {
 
 namespace {
 

@@ -8,9 +8,6 @@
 
 namespace moeline {
 
-/// Of two in the middle the lower one. REQUIRES at least one value; 0 <= share <= 1.
-[[nodiscard]] std::int64_t quantile(std::vector<std::int64_t> values, double share);
-
 /// The k-th time that ranks come together in a kernel.
 struct Gathering {
   std::size_t last = 0;                    ///< the member that comes last

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+
+#include "measured/quantile.hpp"
 
 namespace moeline {
 namespace {
@@ -40,10 +43,7 @@ std::vector<std::uint32_t> bound_by_launch(const Measured& m, const Release& rel
 std::int64_t usual_lead_ns(const Measured& m, const std::vector<std::uint32_t>& events) {
   std::vector<std::int64_t> leads;
   for (const std::uint32_t i : events) leads.push_back(lead_ns(m, i));
-  if (leads.empty()) return 0;
-  const auto middle = leads.begin() + static_cast<std::ptrdiff_t>((leads.size() - 1) / 2);
-  std::nth_element(leads.begin(), middle, leads.end());
-  return *middle;
+  return leads.empty() ? 0 : quantile(std::move(leads), 0.5);
 }
 
 // Of a launch of several kernels the first decides, and the others follow it.

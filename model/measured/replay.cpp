@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "measured/breakdown.hpp"
+
 namespace moeline {
 namespace {
 
@@ -135,8 +137,8 @@ class GraphWriter {
 
   void add_event(std::uint32_t i, const Pause& pause) {
     Task task;
-    if (cuts_[i].empty()) task.solo = scaled(work_ns(i), factors_.of(i));
-    task.delay = std::chrono::nanoseconds(pause.given_ns) + scaled(pause.gap_ns, factors_.gaps);
+    if (cuts_[i].empty()) task.solo = scaled(time_of(work_ns(i)), factors_.of(i));
+    task.delay = std::chrono::nanoseconds(pause.given_ns) + scaled(time_of(pause.gap_ns), factors_.gaps);
     of_event_.push_back(add(task, labels_.of_event(i), i, pause.gap_ns));
     if (pause.anchor >= 0) {
       draft_.start_after_start(of_event_[static_cast<std::size_t>(pause.anchor)], of_event_.back());
@@ -148,7 +150,7 @@ class GraphWriter {
     TaskId before = kNotYet;
     const auto next = [&](std::int64_t until_ns) {
       Task piece;
-      piece.solo = scaled(until_ns - from_ns, factors_.of(i));
+      piece.solo = scaled(time_of(until_ns - from_ns), factors_.of(i));
       const TaskId task = add(piece, labels_.of_event(i), i, 0);
       if (before == kNotYet) {
         draft_.start_after_start(of_event_[i], task);
@@ -171,8 +173,8 @@ class GraphWriter {
   TaskId task_of_call(std::uint32_t i) {
     if (of_call_[i] == kNotYet) {
       Task task;
-      task.solo = scaled(release_.latency_ns[i], factors_.host);
-      task.delay = scaled(delay_ns(i), has_one_before_[i] ? factors_.host : 1);
+      task.solo = scaled(time_of(release_.latency_ns[i]), factors_.host);
+      task.delay = scaled(time_of(delay_ns(i)), has_one_before_[i] ? factors_.host : 1);
       of_call_[i] = add(task, labels_.of_call(), -1, has_one_before_[i] ? delay_ns(i) : 0);
     }
     return of_call_[i];
@@ -197,18 +199,17 @@ class GraphWriter {
 
   // A launch that nothing but the one before it holds has the host's time as its delay.
   void add_host_time(const Dependency& edge, TaskId before, TaskId after) {
-    TaskId from = before;
+    TaskId waiting = after;
     if (waits_[edge.after.index]) {
       Task task;
-      task.solo = scaled(edge.host_ns, factors_.host);
-      from = add(task, labels_.of_call(), -1, 0);
-      draft_.start_after_end(from, after);
+      task.solo = scaled(time_of(edge.host_ns), factors_.host);
+      waiting = add(task, labels_.of_call(), -1, 0);
+      draft_.start_after_end(waiting, after);
     }
-    const bool at_start = edge.order == Order::start_to_start;
-    if (from == before) {
-      at_start ? draft_.start_after_start(before, after) : draft_.start_after_end(before, after);
+    if (edge.order == Order::start_to_start) {
+      draft_.start_after_start(before, waiting);
     } else {
-      at_start ? draft_.start_after_start(before, from) : draft_.start_after_end(before, from);
+      draft_.start_after_end(before, waiting);
     }
   }
 
@@ -263,7 +264,6 @@ Time ReplaySpans::operator()(const std::vector<WhatIf::Scale>& scales) const {
 
 // By event: nothing in the graph has neighbours that slow it down, so each happens when all before it have.
 std::vector<Time> ReplaySpans::times(const ScaleFactors& factors) const {
-  const auto by = [](Time time, double factor) { return factor == 1 ? time : from_us(to_us(time) * factor); };
   std::vector<Time> at(2 * replay_.graph.size(), Time::zero());
   for (const EventId event : order_) {
     const TaskId id = task_of(event);
@@ -271,9 +271,9 @@ std::vector<Time> ReplaySpans::times(const ScaleFactors& factors) const {
     const bool is_host = replay_.event_of[id] < 0;
     if (is_start(event)) {
       const Time gap = std::chrono::nanoseconds(replay_.gap_ns[id]);
-      at[event] += task.delay - gap + by(gap, is_host ? factors.host : factors.gaps);
+      at[event] += task.delay - gap + scaled(gap, is_host ? factors.host : factors.gaps);
       const double factor = is_host ? factors.host : factors.of(static_cast<std::uint32_t>(replay_.event_of[id]));
-      at[end_of(id)] = std::max(at[end_of(id)], at[event] + by(task.solo, factor));
+      at[end_of(id)] = std::max(at[end_of(id)], at[event] + scaled(task.solo, factor));
     }
     for (const EventId after : replay_.graph.successors(event)) {
       if (after != end_of(id)) at[after] = std::max(at[after], at[event]);

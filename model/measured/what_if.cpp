@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "measured/breakdown.hpp"
 
 namespace moeline {
 namespace {
@@ -64,7 +65,7 @@ bool ScaleFactors::apply_to_events(const WhatIf::Scale& scale) {
 
 bool ScaleFactors::means(const std::string& what, std::uint32_t event) const {
   const KernelClass c = m_.meaning.classes[event];
-  if (what == "compute") return !is_communication(c) && c != KernelClass::copy;
+  if (what == "compute") return work_of(c) == Work::compute;
   if (what == "transfer") return is_communication(c) && c != KernelClass::barrier;
   if (what == "barrier" || what == "dispatch" || what == "combine") return name_of(c) == what;
   if (what.starts_with(kKernelPrefix)) return name_of(c) == what.substr(std::string_view(kKernelPrefix).size());
@@ -104,10 +105,7 @@ std::vector<bool> kept_dependencies(const Measured& m, const std::vector<WhatIf:
   return keep;
 }
 
-Time scaled(std::int64_t ns, double factor) {
-  const Time time = std::chrono::nanoseconds(ns);
-  return factor == 1 ? time : from_us(to_us(time) * factor);
-}
+Time scaled(Time time, double factor) { return factor == 1 ? time : from_us(to_us(time) * factor); }
 
 WhatIf::Scale parse_scale(const std::string& text) {
   const std::size_t equals = text.rfind('=');

@@ -49,6 +49,7 @@ class ScaleFactors {
 /// By dependency: none of what is removed. Throws SpecError, naming what there is, for what removes nothing.
 [[nodiscard]] std::vector<bool> kept_dependencies(const Measured& m, const std::vector<WhatIf::Removed>& removed);
 
-[[nodiscard]] Time scaled(std::int64_t ns, double factor);
+/// Exactly `time` by a factor of 1.
+[[nodiscard]] Time scaled(Time time, double factor);
 
 }  // namespace moeline
