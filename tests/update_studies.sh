@@ -46,5 +46,7 @@ if [ "$named" -eq 0 ]; then
   if [ -d "$configs" ]; then
     python3 "$(dirname "$0")/../experiments/studies/every_model/table.py" "$configs" "$moeline" >"$scratch/expected.txt"
     cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/studies/every_model/"
+    python3 "$(dirname "$0")/../experiments/studies/learn_from_a_trace/findings.py" "$moeline" >"$scratch/expected.txt"
+    cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/studies/learn_from_a_trace/"
   fi
 fi

@@ -13,6 +13,8 @@
 #include "experiments/cli/output/analysis_output.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/learn/learn.hpp"
+#include "experiments/run/best_run.hpp"
 #include "hardware/device_name.hpp"
 #include "schedules/scenario/candidates.hpp"
 
@@ -43,6 +45,15 @@ void write_page(const AnalysisReport& report, const std::string& file, const Pag
   const Explanation explanation = explain(replay, simulate(replay.graph, {.record_changes = true}));
   const TimelinePage page = trace_page(report.file, *report.measured, replay, explanation, to_table(report));
   write_text(file, to_html(page, page_template));
+}
+
+// By the phases that trace and scenario share; where they share none, by its operators.
+Shapes shapes_in(const std::vector<Candidate>& candidates, const Measured& measured, const AnalysisReport& report) {
+  const auto any = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return bool(c.setup); });
+  const std::vector<PhaseTimes>& phases = report.analysis.ranks.front().phases;
+  if (has_phase_of(*any->setup, phases)) return shapes_of(*any->setup, phases);  // which no schedule changes
+  const Run run = best_run(candidates);
+  return shapes_by_operators(measured, compared_step({report.file, &measured}, run), run);
 }
 
 // What is of one trace, or of the scenario that ran in it.
@@ -88,9 +99,7 @@ void analyze_command(AnalyzeOptions options, const Console& console) {
   report.machine = machine_of(measured.trace, options);
   if (!options.scenario.empty()) {
     const std::vector<Candidate> candidates = load_candidates(options.scenario, options.assignments);
-    const auto any =
-        std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return bool(c.setup); });
-    report.shapes = shapes_of(*any->setup, report.analysis.ranks.front().phases);  // which no schedule changes
+    report.shapes = shapes_in(candidates, measured, report);
   }
   if (options.kernels) report.kernels = kernels_by_name(measured);
   if (measured.trace.gpus.size() == 1) report.counterfactuals = counterfactuals(measured);
@@ -125,7 +134,8 @@ its first event to its last on the stream that computes most in it, and its time
 have the same batch and tokens by their names.
 Starts and ends (start_us and end_us in JSON) count from the file's first GPU event, as --from and --to do.
 TFLOP/s, GB/s: of kernels whose shapes the trace states ("Input Dims", bytes of copies and NCCL); with --scenario, of
-all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union. of time: the
+all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union; where they
+share none, of the kernels of a step that are aligned with the scenario's operators (moeline learn). of time: the
 share of the class's time (sum) that the kernels behind the rate take.
 GB/s of copies are what they read and write in the GPU's memory: a copy inside it passes twice, a set once. Copies to
 and from the host go at the rate of the link to the host, those to another GPU at NVLink's: the table of copies has

@@ -16,6 +16,7 @@ namespace moeline {
 [[nodiscard]] Command make_price(Console& console);
 [[nodiscard]] Command make_model(Console& console);
 [[nodiscard]] Command make_analyze(Console& console);
+[[nodiscard]] Command make_learn(Console& console);
 [[nodiscard]] Command make_replay(Console& console);
 /// `program` is what a baseline says wrote it: "moeline 1.0".
 [[nodiscard]] Command make_validate(Console& console, const std::string& program);

@@ -14,6 +14,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/compare_output.hpp"
+#include "experiments/cli/output/learn_output.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/run/best_run.hpp"
@@ -156,6 +157,53 @@ std::string excess(const Score& score, double threshold) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+// Of a scenario and a trace that has none of its phases the scenario; else null.
+const OneSide* by_operators(const OneSide& a, const OneSide& b) {
+  if (a.setup.has_value() == b.setup.has_value()) return nullptr;
+  const OneSide& predicted = a.setup ? a : b;
+  const OneSide& measured = a.setup ? b : a;
+  const auto is_common = [&](const PhaseTimes& phase) {
+    return std::any_of(predicted.phases.begin(), predicted.phases.end(),
+                       [&](const PhaseTimes& other) { return other.phase == phase.phase; });
+  };
+  const bool shares =
+      !measured.steps && !measured.is_whole && std::any_of(measured.phases.begin(), measured.phases.end(), is_common);
+  return shares ? nullptr : &predicted;
+}
+
+void check_for_operators(const CompareOptions& options) {
+  const std::pair<const char*, bool> given[] = {{"--layers", !options.layers.empty()},
+                                                {"--trace", !options.trace.empty()}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given)
+      throw UsageError(
+          fmt::format("{}: is of phases, of which this trace and this scenario have none in common", name));
+  }
+}
+
+int compare_operators(const std::string& file, const OneSide& predicted, double threshold,
+                      const CompareOptions& options, const Console& console) {
+  check_for_operators(options);
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) page_template = load_page_template();
+  MeasuredInput input = options.input;
+  input.path = file;
+  const Measured measured = load_measured(input, console);
+  const LearntTrace trace = compared_step({file, &measured}, run_scenario(*predicted.setup));
+  const std::string picture = to_svg(layer_pictures(trace));
+  if (page_template) write_text(options.html, to_html(operators_page(trace, picture), *page_template));
+  if (!options.svg.empty()) write_text(options.svg, picture);
+  console.print(options.format == "json"  ? operators_json(trace)
+                : options.format == "csv" ? operators_csv(trace)
+                                          : operators_table(trace));
+  for (const std::string& warning : predicted.warnings) console.warn(warning);
+  for (const std::string& warning : trace.warnings) console.warn(warning);
+  const double error = trace.before_us / trace.measured_us - 1;
+  if (std::abs(error) <= threshold) return kDone;
+  console.fail(fmt::format("--fail-above {}: the step by {:+.2f} %", options.fail_above, 100 * error));
+  return kInfeasible;
+}
+
 ComparedSide shown(const OneSide& side) { return {!side.setup, side.kernels, side.phases, side.stream_names}; }
 
 Picture picture_of(const std::string& name, const OneSide& side) {
@@ -182,7 +230,12 @@ int compare(const CompareOptions& options, const Console& console) {
       options.fail_above.empty() ? std::numeric_limits<double>::infinity() : threshold_of(options.fail_above);
   OneSide a = load_side(options.a, options, console);
   OneSide b = load_side(options.b, options, console);
+  if (const OneSide* predicted = by_operators(a, b)) {
+    return compare_operators(predicted == &a ? options.b : options.a, *predicted, threshold, options, console);
+  }
   if (a.setup && b.setup) check_same_work(*a.setup, *b.setup);
+  if (options.format == "csv")
+    throw UsageError("--format csv: is of operators, and here are phases; json has them all");
   const std::optional<StepPairs> steps = take_steps(a, b);
   const std::vector<std::uint32_t> layers = common_layers(a.phases, b.phases, options.layers);
   ComparisonReport report{options.a, options.b, score(a.phases, b.phases, layers), {}, {}, steps};
@@ -222,6 +275,9 @@ Two traces with steps (moeline analyze --help) are compared by kinds of steps: o
 step, by its layers where both sides have equally many, with what comes before the first layer ("start of") and after
 the last ("end of"). A trace with neither phases nor steps is compared as one phase, by kernel family; --map names
 phases.
+A scenario and a trace that has none of its phases, as profiles of servers are, are compared by operators: the step that
+takes most of the trace, its kernels aligned with the scenario's operators as `moeline learn` does. --format csv is of
+these alone.
 --html: both timelines, with zero at the first phase that is compared. What released a bar is not in it; a bar that is
 clicked says by what causes its phase differs, and marks the same phase on the other side.
 Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
@@ -247,7 +303,7 @@ Command make_compare(Console& console) {
             force_option(options->force)},
            kernel_map_options(options->input),
            window_options(options->input.window),
-           {format_option(options->format, {"table", "json"})}}),
+           {format_option(options->format, {"table", "json", "csv"})}}),
       .footer = fmt::format("{}\n{}\nOf sides that are traces:\n{}", kCompareDefinitions, kTimelineHelp, kWindowHelp),
       .run = [options, &console] { console.exit_code = compare(*options, console); }};
 }

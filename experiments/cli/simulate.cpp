@@ -13,6 +13,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/provenance.hpp"
+#include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/serve_output.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
@@ -66,6 +67,7 @@ std::string trace_of(const Run& run, const SimulateArguments& options, TraceEdge
   TraceOptions trace;
   trace.world_size = static_cast<std::uint32_t>(run.setup.scenario.parallelism.world());
   trace.device_name = run.setup.machine.name;
+  if (!run.has_given_slots()) trace.scenario = scenario_text(run.setup);
   trace.hta_names = options.kernel_naming == "hta";
   trace.graph_launch = run.setup.scenario.launch == Launch::graph;
   trace.whole_us = options.ts_resolution == "us";

@@ -240,6 +240,10 @@ std::vector<std::string> warnings_of(const Run& run) {
       warnings.push_back(fmt::format("with slot_costs_ms, these do not enter: {}", fmt::join(keys, ", ")));
     return warnings;
   }
+  if (!run.setup.unused_learnt_set.empty()) {
+    warnings.push_back(fmt::format("{} was learnt from a step of another phase: {}, which it multiplies, counts here",
+                                   run.setup.unused_learnt_set, run.setup.kernels().name));
+  }
   add_routing_warning(run, warnings);
   add_price_warnings(run, warnings);
   add_power_warning(run, warnings);

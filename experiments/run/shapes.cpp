@@ -32,6 +32,18 @@ void add(const Operator& op, ClassShapes& shapes) {
 
 }  // namespace
 
+Shapes no_shapes() {
+  Shapes shapes{std::vector<ClassShapes>(kKernelClasses), {}};
+  for (std::size_t c = 0; c < shapes.classes.size(); ++c) shapes.classes[c].kernel_class = static_cast<KernelClass>(c);
+  return shapes;
+}
+
+bool has_phase_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
+  const TracedStep step = traced_step(setup, phases);
+  return std::any_of(phases.begin(), phases.end(),
+                     [&](const PhaseTimes& phase) { return !operators_of(setup, phase, step).empty(); });
+}
+
 TracedStep traced_step(const Setup& setup, const std::vector<PhaseTimes>& phases) {
   std::set<std::uint32_t> micro_batches;
   for (const PhaseTimes& phase : phases) micro_batches.insert(phase.micro_batch);
@@ -56,8 +68,7 @@ std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, 
 
 Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
   const TracedStep step = traced_step(setup, phases);
-  Shapes shapes{std::vector<ClassShapes>(kKernelClasses), {}};
-  for (std::size_t c = 0; c < shapes.classes.size(); ++c) shapes.classes[c].kernel_class = static_cast<KernelClass>(c);
+  Shapes shapes = no_shapes();
   bool any = false;
   for (const PhaseTimes& phase : phases) {
     const std::vector<Operator> ops = operators_of(setup, phase, step);

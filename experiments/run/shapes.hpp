@@ -16,12 +16,16 @@ struct ClassShapes {
   KernelClass kernel_class = KernelClass::unclassified;
   std::array<double, kPrecisions> flops{};  ///< by the format of the tensor cores
   double bytes = 0;                         ///< least memory traffic of kernels that compute
+  Time time{};                              ///< that they took; 0: all kernels of the class did
 };
 
 struct Shapes {
   std::vector<ClassShapes> classes;       ///< by kernel class
   std::map<PhaseKey, double> wire_bytes;  ///< to other nodes, each way
 };
+
+/// Of every class nothing.
+[[nodiscard]] Shapes no_shapes();
 
 /// What a trace's phases are parts of.
 struct TracedStep {
@@ -33,6 +37,9 @@ struct TracedStep {
 /// Of a phase of the trace, in launch order; none where the scenario has no such phase, or does not say what the
 /// layer's experts get.
 [[nodiscard]] std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, const TracedStep& step);
+
+/// The scenario has one of the trace's phases.
+[[nodiscard]] bool has_phase_of(const Setup& setup, const std::vector<PhaseTimes>& phases);
 
 /// Throws SpecError where no phase of the trace is one of the scenario's.
 [[nodiscard]] Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases);

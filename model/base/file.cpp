@@ -204,6 +204,7 @@ fs::path beside(const fs::path& file, const fs::path& path) {
 
 fs::path find_named(std::string_view kind, const std::string& reference, const fs::path& folder,
                     const fs::path& written_in) {
+  if (given_text(reference)) return reference;
   fs::path path = beside(written_in, reference);
   if (reference.find('/') != std::string::npos || path.extension() == ".yaml" || path.extension() == ".yml") {
     std::error_code failed;

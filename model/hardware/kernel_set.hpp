@@ -13,6 +13,7 @@
 #include "curves/gemm_tiles.hpp"
 #include "curves/machine_facts.hpp"
 #include "hardware/correction.hpp"
+#include "hardware/learnt.hpp"
 #include "hardware/measured_range.hpp"
 
 namespace moeline {
@@ -69,7 +70,10 @@ struct KernelSet {
   std::map<std::string, FamilyFit> fits;        ///< by family name
   /// Throughput of whole runs that were published of the machine, by phase: predicted with this set / published - 1.
   std::map<std::string, double> published_errors;
+  LearntKernels learnt;  ///< what a trace says of it; empty: it is no learnt set
 
+  /// The set whose curves are evaluated: of a learnt one that below it.
+  [[nodiscard]] const std::string& fitted_name() const { return learnt.empty() ? name : learnt.over; }
   [[nodiscard]] double operator[](Constant c) const { return constants[static_cast<std::size_t>(c)]; }
   [[nodiscard]] bool knows(std::string_view group) const;
   /// Of all kernels that a step needs: has products of matrices. One library's kernels are lent to others alone.

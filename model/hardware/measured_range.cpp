@@ -1,12 +1,14 @@
 #include "hardware/measured_range.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/spec.hpp"
 #include "curves/gemm_tiles.hpp"
 #include "moe/fused_experts.hpp"
 #include "moe/small_kernels.hpp"
@@ -162,6 +164,30 @@ std::string short_number(double value) {
   constexpr double kLongest = 1e6;  // whole number that is written in full
   const bool in_full = value < kLongest && value == std::floor(value);
   return in_full ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
+
+std::string to_yaml(const MeasuredRange& range) {
+  std::vector<std::string> intervals;
+  for (const auto& [dimension, bounds] : range) {
+    intervals.push_back(fmt::format("{}: [{:.8g}, {:.8g}]", name_of(dimension), bounds.low, bounds.high));
+  }
+  return intervals.empty() ? "" : fmt::format("{{{}}}", fmt::join(intervals, ", "));
+}
+
+MeasuredRange read_measured_range(const Spec& spec) {
+  spec.expect(dimension_names());
+  MeasuredRange range;
+  for (std::size_t i = 0; i < dimension_names().size(); ++i) {
+    const std::string& name = dimension_names()[i];
+    if (!spec.has(name)) continue;
+    const std::vector<double> ends = spec.numbers(name, 0, 1e30);
+    if (ends.size() != 2) throw spec.error(name, "must be [LEAST, MOST]");
+    if (ends[0] > ends[1]) {
+      throw spec.error(name, fmt::format("must be [LEAST, MOST]: {} is above {}", ends[0], ends[1]));
+    }
+    range[static_cast<Dimension>(i)] = {ends[0], ends[1]};
+  }
+  return range;
 }
 
 }  // namespace moeline

@@ -9,6 +9,8 @@
 
 namespace moeline {
 
+class Spec;
+
 /// Those that a family has, with their values.
 using Dimensions = std::map<Dimension, double>;
 
@@ -49,5 +51,10 @@ struct Outside {
 
 /// A dimension's value as a person reads it.
 [[nodiscard]] std::string short_number(double value);
+
+/// "{m: [16, 8192], n: [128, 7168]}", as it stands in a profile; empty of an empty one.
+[[nodiscard]] std::string to_yaml(const MeasuredRange& range);
+/// Reads it back. Throws SpecError (file, line, key).
+[[nodiscard]] MeasuredRange read_measured_range(const Spec& spec);
 
 }  // namespace moeline

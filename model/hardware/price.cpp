@@ -226,7 +226,7 @@ bool goes_as_casts(Family family, const KernelSet& kernels) {
   if (!passes_once || casts == nullptr) return false;
   const auto own = kernels.fits.find(name_of(family));
   if (own == kernels.fits.end()) return true;
-  return own->second.other_machine && !own->second.kernel_set.ends_with(": " + kernels.name);
+  return own->second.other_machine && !own->second.kernel_set.ends_with(": " + kernels.fitted_name());
 }
 
 }  // namespace
@@ -257,12 +257,15 @@ SpecError no_tensor_cores(const Operator& op, const char* format, const char* fa
 
 namespace {
 
+Price price_by_set(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                   const KernelSet& kernels);
+
 // Its part of what they take together: they start up at the same time, and fill each other's last waves.
 Price price_beside_its_like(Operator op, const PriceConditions& conditions, const MachineFacts& machine,
                             const KernelSet& kernels) {
   const double streams = std::exchange(op.streams, 1);
   for (double* all : {&op.m, &op.flops, &op.bytes}) *all *= streams;
-  Price part = price(op, conditions, machine, kernels);
+  Price part = price_by_set(op, conditions, machine, kernels);
   part.solo_us /= streams;
   return part;
 }
@@ -274,13 +277,11 @@ Price price_as_flash_attention(const Operator& op, const PriceConditions& condit
   Operator flash = forward ? prefill_core(op.attention, op.attention.window)
                            : prefill_backward_core(op.attention, op.attention.window);
   flash.hot = op.hot;
-  return price(flash, conditions, machine, kernels);
+  return price_by_set(flash, conditions, machine, kernels);
 }
 
-}  // namespace
-
-Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-            const KernelSet& kernels) {
+Price price_by_set(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                   const KernelSet& kernels) {
   if (is_by_cudnn(op) && fit_with_form(op.measured_as, kernels) == nullptr) {
     return price_as_flash_attention(op, conditions, machine, kernels);
   }
@@ -319,6 +320,18 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   if (is_communication(op.family)) raise_to_floor(floor_us(op, machine), kRounding, price);
   raise_to_links(machine, price);
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);  // the rest stays in L2
+  return price;
+}
+
+}  // namespace
+
+Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+            const KernelSet& kernels) {
+  if (kernels.learnt.empty()) return price_by_set(op, conditions, machine, kernels);
+  PriceConditions traced = conditions;
+  traced.clock = kernels.learnt.clock;
+  Price price = price_by_set(op, traced, machine, kernels);
+  apply_learnt(kernels.learnt, kernels.name, op, price);
   return price;
 }
 

@@ -50,7 +50,7 @@ const FamilyFit* fit_with_form(const std::string& family, const KernelSet& kerne
 const FamilyFit* measured_fit(const Operator& op, const std::vector<std::string>& families, const KernelSet& kernels) {
   // Of that name, on this machine or another.
   const auto is_chosen = [&](const std::string& set) {
-    return set == kernels.name || set.ends_with(": " + kernels.name);
+    return set == kernels.fitted_name() || set.ends_with(": " + kernels.fitted_name());
   };
   const FamilyFit* measured = fit_with_form(op.measured_as, kernels);
   if (measured == nullptr || is_chosen(measured->kernel_set)) return measured;

@@ -17,14 +17,15 @@
 namespace moeline {
 namespace {
 
-bool may_be_default(const KernelSet& set) { return !set.by_name_only && set.is_whole(); }
+bool may_be_default(const KernelSet& set) { return !set.by_name_only && (set.is_whole() || !set.learnt.empty()); }
 
 // Null where no set has that name, or none may be chosen without it.
 const KernelSet* choose(const HardwareProfile& profile, const std::string& set, std::string_view needed) {
   const KernelSet* chosen = nullptr;
   const auto look_in = [&](const std::vector<KernelSet>& candidates) {
     for (const KernelSet& candidate : candidates) {
-      const bool by_default = may_be_default(candidate) && (needed.empty() || candidate.knows(needed));
+      const bool has_needed = needed.empty() || candidate.knows(needed) || !candidate.learnt.empty();
+      const bool by_default = may_be_default(candidate) && has_needed;
       if (set.empty() ? by_default : candidate.name == set) chosen = &candidate;
     }
   };
@@ -34,6 +35,20 @@ const KernelSet* choose(const HardwareProfile& profile, const std::string& set, 
   if (chosen == nullptr && (!set.empty() || !has_own)) look_in(profile.carried_over);
   if (chosen != nullptr || !set.empty() || needed.empty()) return chosen;
   return choose(profile, set, "");
+}
+
+// A set by which kernels of the set below it are priced, as a trace says.
+KernelSet learnt_over(KernelSet below, const KernelSet& set) {
+  below.name = set.name;
+  below.date = set.date;
+  below.source = set.source;
+  below.learnt = set.learnt;
+  if (set.learnt.host_us_per_kernel > 0) {
+    constexpr auto kHost = static_cast<std::size_t>(Constant::host_per_kernel);
+    below.constants[kHost] = set.learnt.host_us_per_kernel;
+    below.origins[kHost] = set.name;
+  }
+  return below;
 }
 
 }  // namespace
@@ -83,6 +98,7 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
   const KernelSet* chosen = choose(*this, set.empty() ? set : set_named(set), needed);
   if (chosen == nullptr && set.empty()) throw SpecError(file, 0, "has kernel sets by their name only");
   if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, set_names()));
+  if (!chosen->learnt.empty()) return learnt_over(kernels(chosen->learnt.over, needed), *chosen);
   KernelSet complete = *chosen;
   name_by_backend(complete);
   // Sets of serving stacks lend to each other first, and so do the others: an older set stays what it was.
@@ -148,22 +164,6 @@ void override_facts(const std::vector<std::string>& overrides, HardwareProfile& 
   }
 }
 
-MeasuredRange read_range(const Spec& spec) {
-  spec.expect(dimension_names());
-  MeasuredRange range;
-  for (std::size_t i = 0; i < dimension_names().size(); ++i) {
-    const std::string& name = dimension_names()[i];
-    if (!spec.has(name)) continue;
-    const std::vector<double> ends = spec.numbers(name, 0, 1e30);
-    if (ends.size() != 2) throw spec.error(name, "must be [LEAST, MOST]");
-    if (ends[0] > ends[1]) {
-      throw spec.error(name, fmt::format("must be [LEAST, MOST]: {} is above {}", ends[0], ends[1]));
-    }
-    range[static_cast<Dimension>(i)] = {ends[0], ends[1]};
-  }
-  return range;
-}
-
 // A form's constants stand with the family, each of its parts.
 void read_form(const Spec& spec, FamilyFit& fit) {
   static const std::vector<std::string> kForms = form_names();
@@ -183,7 +183,7 @@ FamilyFit read_fit(const Spec& spec) {
   FamilyFit fit;
   if (spec.has("form")) read_form(spec, fit);
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
-  fit.range = read_range(spec.map_or_empty("range"));
+  fit.range = read_measured_range(spec.map_or_empty("range"));
   if (spec.has("correction")) {
     if (fit.form == nullptr) throw spec.error("correction", "is of a family with a form alone");
     fit.correction = read_correction(spec.map("correction"), fit.range);
@@ -229,7 +229,20 @@ MachineFacts read_fitted_on(const Spec& spec) {
   return machine;
 }
 
+KernelSet read_learnt_set(const std::string& name, const Spec& spec) {
+  spec.expect({"date", "source", "over", "learnt"});
+  KernelSet set;
+  set.name = name;
+  set.date = spec.text("date");
+  set.source = spec.text("source");
+  set.constants.fill(kUnknown);
+  set.learnt = read_learnt(spec.map("learnt"));
+  set.learnt.over = spec.text("over");
+  return set;
+}
+
 KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
+  if (spec.has("learnt")) return read_learnt_set(name, spec);
   spec.expect({"date", "source", "stack", "by_name_only", "tiles", "clock", "fitted_on", "constants", "fits",
                "published_errors"});
   KernelSet set;
@@ -258,15 +271,34 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
   return set;
 }
 
-HardwareProfile read_profile(const Spec& spec) {
-  spec.expect({"name", "facts", "kernel_sets", "carried_over_from"});
-  HardwareProfile profile;
-  profile.name = spec.text("name");
-  read_facts(spec.map("facts"), profile);
+const std::vector<std::string> kProfileKeys = {"name", "extends", "facts", "kernel_sets", "carried_over_from"};
+
+void read_kernel_sets(const Spec& spec, HardwareProfile& profile) {
   const Spec sets = spec.map_or_empty("kernel_sets");
   for (const std::string& name : sets.keys()) profile.kernel_sets.push_back(read_kernel_set(name, sets.map(name)));
   std::stable_sort(profile.kernel_sets.begin(), profile.kernel_sets.end(),
                    [](const KernelSet& a, const KernelSet& b) { return a.date < b.date; });
+}
+
+// Factors go with the curves of a set that was fitted.
+void check_learnt_sets(const Spec& spec, const HardwareProfile& profile) {
+  std::vector<std::string> fitted = profile.set_names();
+  for (const KernelSet& set : profile.kernel_sets) {
+    if (!set.learnt.empty()) std::erase(fitted, set.name);
+  }
+  for (const KernelSet& set : profile.kernel_sets) {
+    if (set.learnt.empty() || known_name(set.learnt.over, fitted)) continue;
+    const Spec written = spec.map("kernel_sets").map(set.name);
+    throw written.error("over", "names an " + unknown_name("kernel set", set.learnt.over, fitted));
+  }
+}
+
+HardwareProfile read_profile(const Spec& spec) {
+  spec.expect(kProfileKeys);
+  HardwareProfile profile;
+  profile.name = spec.text("name");
+  read_facts(spec.map("facts"), profile);
+  read_kernel_sets(spec, profile);
   return profile;
 }
 
@@ -279,24 +311,53 @@ void mark_as_of(const std::string& machine, KernelSet& set) {
   }
 }
 
-// `chain`: the profiles that led here.
-HardwareProfile load(const std::filesystem::path& path, std::vector<std::filesystem::path> chain) {
-  const Spec spec = Spec::load(path);
-  HardwareProfile profile = read_profile(spec);
-  profile.file = spec.file();
-  if (!spec.has("carried_over_from")) return profile;
-  profile.carried_over_from = spec.text("carried_over_from");
-  const auto next = at_key(spec, "carried_over_from",
-                           [&] { return find_named("hardware", profile.carried_over_from, "hwprofiles", path); });
-  profile.carried_over_from = spelt_as(next.stem().string(), profile.carried_over_from);
+using Chain = std::vector<std::filesystem::path>;  // of profiles, each of which names the next
+
+HardwareProfile load(const std::filesystem::path& path, Chain chain);
+
+// The profile that one of this file's keys names.
+HardwareProfile load_next(const Spec& spec, const char* key, const char* does, const std::filesystem::path& path,
+                          Chain chain, std::string& name) {
+  name = spec.text(key);
+  const auto next = at_key(spec, key, [&] { return find_named("hardware", name, "hwprofiles", path); });
+  name = spelt_as(next.stem().string(), name);
   chain.push_back(std::filesystem::weakly_canonical(path));
   if (std::find(chain.begin(), chain.end(), std::filesystem::weakly_canonical(next)) != chain.end()) {
-    throw spec.error("carried_over_from", fmt::format("'{}' carries over from here", profile.carried_over_from));
+    throw spec.error(key, fmt::format("'{}' {} here", name, does));
   }
-  HardwareProfile other = load(next, std::move(chain));
+  return load(next, std::move(chain));
+}
+
+// All of another profile, and kernel sets beside its own.
+HardwareProfile load_extended(const Spec& spec, const std::filesystem::path& path, Chain chain) {
+  spec.expect(kProfileKeys);
+  for (const char* key : {"facts", "carried_over_from"}) {
+    if (spec.has(key)) throw spec.error(key, "does not go with extends: they are those of the other profile");
+  }
+  std::string extended;
+  HardwareProfile profile = load_next(spec, "extends", "extends what is", path, std::move(chain), extended);
+  profile.name = spec.text("name");
+  profile.file = spec.file();
+  read_kernel_sets(spec, profile);
+  check_learnt_sets(spec, profile);
+  return profile;
+}
+
+HardwareProfile load(const std::filesystem::path& path, Chain chain) {
+  const Spec spec = Spec::load(path);
+  if (spec.has("extends")) return load_extended(spec, path, std::move(chain));
+  HardwareProfile profile = read_profile(spec);
+  profile.file = spec.file();
+  if (!spec.has("carried_over_from")) {
+    check_learnt_sets(spec, profile);
+    return profile;
+  }
+  HardwareProfile other =
+      load_next(spec, "carried_over_from", "carries over from", path, std::move(chain), profile.carried_over_from);
   for (KernelSet& set : other.kernel_sets) mark_as_of(profile.carried_over_from, set);
   profile.carried_over = std::move(other.carried_over);
   profile.carried_over.insert(profile.carried_over.end(), other.kernel_sets.begin(), other.kernel_sets.end());
+  check_learnt_sets(spec, profile);
   return profile;
 }
 

@@ -12,6 +12,8 @@ const char* name_of(Provenance provenance) {
       return "measured";
     case Provenance::interpolated:
       return "interpolated";
+    case Provenance::learnt:
+      return "learnt";
     case Provenance::extrapolated:
       return "extrapolated";
     case Provenance::roofline:

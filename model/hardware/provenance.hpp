@@ -13,6 +13,7 @@ namespace moeline {
 enum class Provenance {
   measured,      ///< its family was measured at one place, and this is it: the constants give that back
   interpolated,  ///< between measurements of its family, in every dimension
+  learnt,        ///< from a trace of the very kernels, over what a kernel set says
   extrapolated,  ///< by the fitted curve, beyond what was measured; the note says in what
   roofline,      ///< no measurement: the least that the machine's peaks allow
   datasheet      ///< by a fact of the machine

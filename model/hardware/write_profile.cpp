@@ -20,12 +20,7 @@ std::string digits(double value, int count) { return fmt::format("{:.{}g}", valu
 
 // "range: {m: [64, 32768]}, "
 std::string range_yaml(const MeasuredRange& range) {
-  std::vector<std::string> intervals;
-  for (const auto& [dimension, interval] : range) {
-    intervals.push_back(
-        fmt::format("{}: [{}, {}]", name_of(dimension), digits(interval.low, 8), digits(interval.high, 8)));
-  }
-  return intervals.empty() ? "" : fmt::format("range: {{{}}}, ", fmt::join(intervals, ", "));
+  return range.empty() ? "" : fmt::format("range: {}, ", to_yaml(range));
 }
 
 // "form: flash_decode, constants: {start_us: 8.9, ...}, "

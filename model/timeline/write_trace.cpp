@@ -61,6 +61,7 @@ class TraceWriter {
     print("{{\n\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {}, \"world_size\": {}}},\n", rank_,
           options_.world_size);
     print("{}", kTraceMark);
+    if (!options_.scenario.empty()) print("\"scenario\": {},\n", json_text(options_.scenario));
     print("\"schemaVersion\": 1,\n\"deviceProperties\": [{{\"id\": {}, \"name\": {}}}],\n", rank_,
           json_text(options_.device_name));
     print("\"baseTimeNanoseconds\": 0,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n");

@@ -45,6 +45,7 @@ struct TraceMeeting {
 struct TraceOptions {
   std::uint32_t world_size = 1;
   std::string device_name;
+  std::string scenario{};     ///< what was simulated, as text; empty: not stated
   bool hta_names = false;     ///< prefix communication kernels with "ncclKernel_", which HTA looks for
   bool graph_launch = false;  ///< one launch for all kernels, as of a CUDA graph
   /// One slice for each phase on a stream, instead of its kernels, launches and counters. Its class is that of its

@@ -337,6 +337,9 @@ Trace assemble(TraceRecords records, const TraceFacts& facts, const std::filesys
   Trace trace;
   trace.device = facts.device;
   trace.sms = facts.sms;
+  trace.memory_bytes = facts.memory_bytes;
+  trace.world_size = facts.world_size;
+  trace.scenario = facts.scenario;
   trace.time_zero_ns = facts.base_time_ns + records.earliest_ns();
   trace.counts_from_zero = facts.counts_from_zero;
   trace.lone_flows = lone_flows(records);

@@ -57,6 +57,9 @@ void attribute(TraceRecords& records, const std::vector<AnnotationLevel>& levels
 
 /// What a file says besides its records.
 struct TraceFacts {
+  double memory_bytes = 0;            ///< of the first GPU; 0: not in the file
+  std::uint32_t world_size = 0;       ///< ranks of the run; 0: not in the file
+  std::string scenario;               ///< that was simulated; empty: not in the file
   std::string device;                 ///< name of the first GPU; empty: not in the file
   std::uint32_t sms = 0;              ///< of it; 0: not in the file
   std::int64_t base_time_ns = 0;      ///< absolute time of the records' 0; up to kLargestTraceTimeNs

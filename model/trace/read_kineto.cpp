@@ -79,6 +79,9 @@ class TraceHandler {
   std::string base_time;               ///< as in the file; empty: absent
   std::string device;                  ///< name of the first device; empty: absent
   std::string sms;                     ///< numSms of the first device; empty: absent
+  std::string memory;                  ///< its totalGlobalMem; empty: absent
+  std::string world_size;              ///< distributedInfo's; empty: absent
+  std::string scenario;                ///< of our own traces; empty: absent
   std::string refusal;                 ///< why the parser was stopped
   std::vector<std::string> root_keys;  ///< the first of the outermost object
 
@@ -211,12 +214,12 @@ std::string* TraceHandler::value_of_key(std::string_view key) {
     case Scope::args:
       return argument_of(event_, key);
     case Scope::root:
-      return key == "baseTimeNanoseconds" ? &base_time : nullptr;
+      return key == "baseTimeNanoseconds" ? &base_time : key == "scenario" ? &scenario : nullptr;
     case Scope::distributed_info:
-      return key == "rank" ? &rank : nullptr;
+      return key == "rank" ? &rank : key == "world_size" ? &world_size : nullptr;
     case Scope::device:
       if (past_first_device_) return nullptr;
-      return key == "name" ? &device : key == "numSms" ? &sms : nullptr;
+      return key == "name" ? &device : key == "numSms" ? &sms : key == "totalGlobalMem" ? &memory : nullptr;
     case Scope::events:
     case Scope::numbers:
     case Scope::devices:
@@ -377,6 +380,9 @@ Trace read_kineto(GzipStream& stream, const std::filesystem::path& path) {
   TraceFacts facts;
   facts.device = handler.device;
   facts.sms = whole_number<std::uint32_t>(handler.sms).value_or(0);
+  facts.memory_bytes = static_cast<double>(whole_number<std::int64_t>(handler.memory).value_or(0));
+  facts.world_size = whole_number<std::uint32_t>(handler.world_size).value_or(0);
+  facts.scenario = handler.scenario;
   facts.base_time_ns = base_time_ns(handler, file);
   facts.counts_from_zero = !handler.base_time.empty() && facts.base_time_ns == 0;
   facts.rank = rank_of(handler, file);

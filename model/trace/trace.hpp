@@ -137,6 +137,9 @@ struct Trace {
   std::vector<TraceGpu> gpus;           ///< by first appearance
   std::string device;                   ///< name of the first of deviceProperties; empty: not in the trace
   std::uint32_t sms = 0;                ///< its numSms; 0: not in the trace
+  double memory_bytes = 0;              ///< its totalGlobalMem; 0: not in the trace
+  std::uint32_t world_size = 0;         ///< distributedInfo's; 0: not in the trace
+  std::string scenario;                 ///< that our own traces state, as text; empty: none
   std::int64_t time_zero_ns = 0;        ///< absolute time of the earliest record that has a duration
   std::int64_t first_ns = 0;            ///< start of the file's first GPU event, also where this is a part of the file
   std::vector<KernelName> names;        ///< of GPU events, each once

@@ -154,7 +154,7 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operat
     phase.kernels.push_back(prepare_kernel(op, price, captured[i]));
     if (by_chance) phase.kernels.back().traits.by_load = static_cast<std::uint32_t>(by_load_.size() - 1);
     phase.kernels.back().launched_before = i > 0 && captured[i] && captured[i - 1];
-    phase.kernels.back().host = from_us(host[i]);
+    phase.kernels.back().host = from_us(is_fused_away(price) ? 0 : host[i]);
     if (host_ != Host::absent) phase.kernels.back().module = graph_.intern(op.module);
     if (options.meetings) phase.kernels.back().meets = ranks_that_meet(op);
     phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());
@@ -190,7 +190,8 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   if (knows_power(setup_.machine.facts)) {
     kernel.traits.power = power_of(op, price, setup_.clock, setup_.machine.facts);
   }
-  if (setup_.scenario.launch != Launch::none && !wire) kernel.task.delay = from_us(gap_us(price.family, captured));
+  if (setup_.scenario.launch != Launch::none && !wire)
+    kernel.task.delay = from_us(price.gap * gap_us(price.family, captured));
   if (!free) {
     kernel.task.solo = from_us(price.solo_us);
     if (price.hold != Hold::nothing) kernel.task.pool = static_cast<ResourceId>(RankResource::sms);

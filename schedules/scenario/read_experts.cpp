@@ -28,7 +28,7 @@ bool has_trtllm_gen(const Setup& setup) {
 bool usual_is_trtllm_gen(const Setup& setup) {
   const auto usual = setup.kernels().fits.find(measured_experts(setup, MoeBackend::usual));
   if (usual == setup.kernels().fits.end() || usual->second.form == nullptr) return false;
-  const std::string &of = usual->second.kernel_set, &chosen = setup.kernels().name;
+  const std::string &of = usual->second.kernel_set, &chosen = setup.kernels().fitted_name();
   return (of == chosen || of.ends_with(": " + chosen)) && usual->second.form->name == "trtllm_gen_moe";
 }
 

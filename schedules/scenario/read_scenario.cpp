@@ -90,6 +90,11 @@ void read_kernels(const Spec& spec, const std::shared_ptr<const HardwareProfile>
   const bool of_deepseek = s.phase() == WorkloadPhase::train && !s.training.by_megatron();
   const std::string needed = of_deepseek ? "attention_backward" : "";
   setup.prices = at_key(spec, "kernels", [&] { return prices_of(profile, s.kernels, needed); });
+  const LearntKernels& learnt = setup.kernels().learnt;
+  if (!learnt.empty() && learnt.phase != word_of(s.phase())) {  // what a trace says of another phase misleads
+    setup.unused_learnt_set = setup.kernels().name;
+    setup.prices = prices_of(profile, learnt.over, needed);
+  }
   s.kernels = setup.kernels().name;
 }
 

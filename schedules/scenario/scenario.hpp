@@ -188,6 +188,7 @@ struct Setup {
   Scenario scenario;
   Architecture model;
   Machine machine;
+  std::string unused_learnt_set;  ///< of another phase than the scenario's: the set below counts. Empty: none
   Spread spread;
   std::shared_ptr<PriceBook> prices = std::make_shared<PriceBook>();  ///< of this machine and its kernels; never null
   std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike

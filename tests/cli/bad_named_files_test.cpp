@@ -25,7 +25,7 @@ TEST_CASE("a hardware profile is refused at its own line") {
   check_changes_of_named(
       kScenario, "hardware", installed("hwprofiles/h800.yaml"),
       {
-          {"name: h800", "name: h800\nvendor: x", 2, "unknown key 'vendor'; there is: name, facts, kernel_sets"},
+          {"name: h800", "name: h800\nvendor: x", 2, "unknown key 'vendor'; there is: name, extends, facts, kernel_sets"},
           {"name: h800", "", 4, "name is missing"},
           {"  sms:", "  SMs:", 5, "unknown key 'facts.SMs'; did you mean 'facts.sms'?"},
           {"  bf16_tflops: {value: 989.5,", "  bf16_tflops: {", 8, "facts.bf16_tflops.value is missing"},

@@ -35,7 +35,8 @@ TEST_CASE("a device is the profile that a whole word of its name names, not one 
       {"NVIDIA GH200 480GB", nullptr},
       {"NVIDIA GeForce RTX 4090", nullptr},
       {"AMD Instinct MI300X", "mi300x"},
-      {"AMD Instinct MI355X", nullptr},
+      {"AMD Instinct MI355X", "mi355x"},
+      {"AMD Instinct MI350X", nullptr},
       {"", nullptr},
   };
   for (const Device& device : devices) {

@@ -171,6 +171,16 @@ inline std::string profile(const std::string& family) {
       facts, fitted_on, constants, family);
 }
 
+/// Of what a trace taught.
+inline std::string learnt_profile() {
+  const std::string factor = "factor: 1.5, kernels: 3, range: {m: [1, 8]}";
+  return fmt::format(
+      "{{name: a, extends: h100, kernel_sets: {{learnt-1: {{date: 2026-11, source: a, over: sglang-0.5.14, learnt: "
+      "{{phase: decode, clock: 0.9, host_us_per_kernel: 10, classes: {{gemm: {{{0}}}}}, operators: {{a: {{{0}, "
+      "family: gemm_bf16}}}}}}}}}}}}",
+      factor);
+}
+
 }  // namespace schema_inputs
 
 /// All of them; files that they need lie in `folder`.
@@ -212,6 +222,7 @@ inline std::vector<ReadFile> files_to_read(const TemporaryFolder& folder) {
        {"validate", source("tests/published/pipelines.yaml"), "--baseline"},
        {}},
       {"profile", profile(whole), {"list", "hardware"}, {}},
+      {"profile", learnt_profile(), {"list", "hardware"}, {}, "/kernel_sets"},
       {"profile", profile("range: " + dimensions("[1, 2]")), {"list", "hardware"}, {}, fits + "range"},
       {"profile",
        profile("range: " + dimensions("[1, 2]") + ", correction: {knots: " + dimensions("[1, 2]") + "}"),

@@ -29,13 +29,15 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
   const ClassShapes* shapes = r.shapes ? &r.shapes->classes[static_cast<std::size_t>(use.kernel_class)] : nullptr;
   const double flops = shapes != nullptr ? std::accumulate(shapes->flops.begin(), shapes->flops.end(), 0.0) : use.flops;
   const double bytes = shapes != nullptr ? shapes->bytes : use.bytes;
-  const Time flops_time = shapes != nullptr ? use.busy : use.flops_time;
-  const Time bytes_time = shapes != nullptr ? use.busy : use.bytes_time;
+  const Time shapes_time = shapes != nullptr && shapes->time > Time::zero() ? shapes->time : use.busy;
+  const Time flops_time = shapes != nullptr ? shapes_time : use.flops_time;
+  const Time bytes_time = shapes != nullptr ? shapes_time : use.bytes_time;
   rates.tflops = per_second(flops, flops_time) / kTera;
   rates.GBps = per_second(bytes, bytes_time) / kGiga;
-  // The scenario's shapes are of all kernels, over the time of all.
-  if (rates.tflops > 0) rates.tflops_of_time = shapes != nullptr ? 1 : ratio(flops_time, use.sum);
-  if (rates.GBps > 0) rates.GBps_of_time = shapes != nullptr ? 1 : ratio(bytes_time, use.sum);
+  // The scenario's shapes are of all kernels, over the time of all, or of those that it has operators for.
+  const bool of_all = shapes != nullptr && shapes->time == Time::zero();
+  if (rates.tflops > 0) rates.tflops_of_time = of_all ? 1 : ratio(flops_time, use.sum);
+  if (rates.GBps > 0) rates.GBps_of_time = of_all ? 1 : ratio(bytes_time, use.sum);
   if (!r.machine) return rates;
   const MachineFacts& facts = r.machine->facts;
   if (shapes != nullptr && flops > 0) {

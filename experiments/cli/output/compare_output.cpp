@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "experiments/cli/output/learn_output.hpp"
 #include "experiments/report/fields.hpp"
 #include "measured/names.hpp"
 
@@ -288,7 +289,8 @@ std::string to_json(const ComparisonReport& r) { return compare_fields().json(r)
 std::string compare_schema() {
   return output_schema("compare",
                        "`moeline compare A B --format json`: two timelines, phase by phase; error = a / b - 1",
-                       compare_fields().described());
+                       {{"Two timelines with phases in common", compare_fields().described()},
+                        {"A scenario and a step of a trace, by operators", operators_described()}});
 }
 
 std::string to_table(const ComparisonReport& r) {

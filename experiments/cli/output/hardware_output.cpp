@@ -126,7 +126,7 @@ Keys keys_of_profiles(const std::vector<std::string>& path) {
   return keys;
 }
 
-Keys dimension_keys() { return keys_of_profiles({"definitions", "family", "properties", "range"}); }
+Keys dimension_keys() { return keys_of_profiles({"definitions", "range"}); }
 
 using Named = std::vector<std::pair<std::string, double>>;
 

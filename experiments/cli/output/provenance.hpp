@@ -22,6 +22,7 @@ inline constexpr const char* kProvenanceHelp =
     R"(provenance, by where a kernel lies among the measurements of its family (`moeline list hardware NAME`):
   measured      they lie at one place, and it is there
   interpolated  inside of them in every dimension, within 1 %; corners of that box may be far from any measurement
+  learnt        from a trace of such kernels (`moeline learn`), within twice and half its tokens and keys
   extrapolated  outside, or unlike them as the note says: m 16 < 64, other machine
   roofline      there are none: the least time that the machine's peaks allow
   datasheet     by a fact of the machine

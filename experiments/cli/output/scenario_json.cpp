@@ -42,6 +42,14 @@ void add_pipeline_scenario(Json& json, const Scenario& scenario) {
   add_entries(json, "scenario", keys::resolved_pipeline(scenario));
 }
 
+std::string scenario_text(const Setup& setup) {
+  Json json;
+  json.open();
+  for (const keys::Entry& entry : keys::resolved(setup)) add_value(json, entry.name, entry.value);
+  json.close();
+  return json.text();
+}
+
 void add_scenario(Json& json, const Setup& setup) { add_entries(json, "scenario", keys::resolved(setup)); }
 
 namespace {

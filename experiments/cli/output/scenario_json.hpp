@@ -13,6 +13,9 @@ void add_scenario(Json& json, const Setup& setup);
 /// Of a pipeline of given slots: what enters, and no more.
 void add_pipeline_scenario(Json& json, const Scenario& scenario);
 
+/// The same by itself, as text that `simulate` takes.
+[[nodiscard]] std::string scenario_text(const Setup& setup);
+
 // What the schemas of scenarios say of their keys, by the table that the program reads scenarios by.
 
 /// Whether a schema is of what is read, or of what a command prints: scenarios with every default resolved.

@@ -1,0 +1,376 @@
+#include "experiments/learn/learn.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include "base/file.hpp"
+#include "base/names.hpp"
+#include "base/text.hpp"
+#include "experiments/learn/experts_reached.hpp"
+#include "experiments/learn/factors.hpp"
+#include "experiments/run/best_run.hpp"
+#include "hardware/device_name.hpp"
+#include "routing/popularity.hpp"
+#include "trace/step_windows.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr const char* kMachine = "<learnt machine>";
+
+// What a learnt profile is called in its folder.
+constexpr const char* kMachineFile = "machine.yaml";
+
+// `trace`: whose settings a refusal is about.
+Run simulated(const Settings& settings, const std::string& trace) {
+  return best_run(read_candidates(fmt::format("the settings of {}", trace), scenario_yaml(settings, ""), {}));
+}
+
+// What factors multiply is a fitted set, also where an earlier trace taught its machine.
+Run by_fitted_set(const Settings& settings, Run run, const std::string& trace) {
+  if (run.setup.kernels().learnt.empty()) return run;
+  Settings fitted = settings;
+  fitted.put({.key = "kernels", .value = run.setup.kernels().fitted_name()});
+  return simulated(fitted, trace);
+}
+
+double step_us(const Run& run) { return to_us(run.explained_span()); }
+
+// Rounded down: they are the most that there can have been.
+std::string listed(const std::vector<double>& values) {
+  std::vector<std::string> words;
+  for (const double value : values) words.push_back(fmt::format("{:.1f}", std::floor(10 * value) / 10));
+  return fmt::format("[{}]", fmt::join(words, ", "));
+}
+
+// By which the step's tokens reach as many experts as its layers do in the mean.
+double skew_of(const std::vector<double>& reached, const Run& run) {
+  const Architecture& model = run.setup.model;
+  const double mean = std::accumulate(reached.begin(), reached.end(), 0.0) / static_cast<double>(reached.size());
+  return skew_that_hits(mean, tokens_of_experts(run.setup.scenario),
+                        {model.num_experts_per_tok, model.n_routed_experts, 1, 0});
+}
+
+// Read from the time of its kernels: a setting, and no factor on a kernel.
+void settle_experts(const ObservedStep& step, const AlignedStep& aligned, const Run& run, Settings& settings) {
+  const bool is_open = !settings.has("routing") && !settings.has("routing.experts_hit") &&
+                       !settings.has("routing.distribution") && !settings.has("routing.alpha");
+  if (!is_open || run.setup.scenario.phase() != WorkloadPhase::decode) return;
+  const auto reached = experts_reached(step, aligned, run);
+  if (!reached) return;
+  const double alpha = skew_of(*reached, run);
+  settings.put({"routing.distribution", "skewed", HowKnown::period,
+                "its tokens reach fewer experts than if all were chosen alike"});
+  settings.put({"routing.alpha", fmt::format("{:.3f}", alpha), HowKnown::period,
+                "by it as many experts are reached in the mean, with other batches as many as that makes"});
+  Setting hit{"routing.experts_hit", listed(*reached), HowKnown::period,
+              "by layer: at the HBM's peak no more can have been read in the time of their products"};
+  hit.is_remark = true;
+  settings.put(std::move(hit));
+}
+
+// Twice as much of what was guessed, but no longer prompts than there are tokens.
+std::string another(const Setting& guess, int number) {
+  return std::to_string(guess.key == "workload.prompt_len" ? std::max(1, number / 2) : 2 * number);
+}
+
+// What the step becomes where a guess is wrong.
+void ask_guesses(Settings& settings, double settled_us, const std::string& trace) {
+  for (Setting& setting : settings.all()) {
+    const auto number = as_number<int>(setting.value);
+    if (setting.how != HowKnown::guessed || !number) continue;
+    Settings other = settings;
+    other.put({.key = setting.key, .value = another(setting, *number)});
+    try {
+      setting.change = step_us(simulated(other, trace)) / settled_us - 1;
+      setting.tried = another(setting, *number);
+    } catch (const SpecError&) {  // no such layout
+      continue;
+    }
+  }
+}
+
+// A factor that no library's choice explains: the setting, or the model, is another.
+void note_factors(const LearntTrace& trace, std::vector<std::string>& warnings) {
+  constexpr double kFar = 5, kMatters = 0.02;
+  std::vector<std::string> names;
+  for (const OperatorTimes& times : trace.aligned.operators) {
+    const bool matters = times.measured_us + times.simulated_us > kMatters * trace.measured_us;
+    if (!matters || times.observed == 0 || times.simulated_us == 0) continue;
+    const double factor = times.measured_us / times.simulated_us;
+    if (factor > kFar || factor < 1 / kFar) names.push_back(fmt::format("{} ({:.3g} times)", times.name, factor));
+  }
+  if (names.empty()) return;
+  warnings.push_back(fmt::format("{}: so far from the prediction that a setting may be wrong", fmt::join(names, ", ")));
+}
+
+void note_names(LearntTrace& trace) {
+  if (!trace.step.in_graphs) return;  // elsewhere a library may choose by what it is given
+  constexpr std::size_t kManyExecutions = 8;
+  for (const OperatorTimes& times : trace.aligned.operators) {
+    if (times.observed < kManyExecutions || 5 * times.otherwise_named < times.observed) continue;
+    trace.warnings.push_back(fmt::format(
+        "{}: {} of {} executions have kernels of other names than the rest; names of a graph's kernels may be "
+        "those of their neighbours",
+        times.name, times.otherwise_named, times.observed));
+  }
+}
+
+void note_layers(const Run& run, const Measured& measured, LearntTrace& trace) {
+  std::size_t repeated = 0;
+  for (const StepWindow& window : step_windows(measured.trace, measured.meaning)) {
+    repeated = std::max(repeated, window.layers.size());
+  }
+  const auto layers = static_cast<std::size_t>(run.setup.model.num_hidden_layers);
+  if (repeated == 0 || repeated == layers) return;
+  trace.warnings.push_back(
+      fmt::format("{} layers repeat in it, and {} has {}", repeated, run.setup.scenario.model, layers));
+}
+
+// Operators at the ends of the step that the trace has elsewhere, or not at all.
+void note_outside(LearntTrace& trace) {
+  std::vector<std::string> names;
+  for (const OperatorTimes& times : trace.aligned.operators) {
+    if (times.executions == 0) names.push_back(times.name);
+  }
+  if (names.empty()) return;
+  trace.warnings.push_back(
+      fmt::format("{} stand outside of what was observed of the step: their {:.0f} us are in a simulation, "
+                  "and not in what is compared here",
+                  fmt::join(names, ", "), outside_us(trace.aligned)));
+}
+
+void note_machine(const Run& run, const Measured& measured, LearntTrace& trace) {
+  const std::string& device = measured.trace.device;
+  if (device.empty() || !is_another_machine(run.setup.machine.name, device)) return;
+  trace.warnings.push_back(fmt::format("it was taken on {}, and {} is given", device, run.setup.machine.name));
+}
+
+void note_step(LearntTrace& trace) {
+  if (trace.step.around > 0) {
+    trace.warnings.push_back(
+        fmt::format("{} kernels around the graphs of the step are left out: what the host prepares "
+                    "and samples is no part of what is simulated",
+                    trace.step.around));
+  }
+  if (trace.step.paused > Time::zero()) {
+    trace.warnings.push_back(fmt::format("{:.0f} us of the step no kernel accounts for: {}", to_us(trace.step.paused),
+                                         "kernels waited, for their launches, for other ranks, or without a reason"));
+  }
+}
+
+// Kernels of the operators of one layer, on both sides.
+void take_layer(const Measured& measured, const Run& run, LearntTrace& trace) {
+  const std::vector<SimulatedKernel>& simulated = trace.aligned.simulated;
+  const std::uint32_t layer = simulated[simulated.size() / 2].layer;
+  const auto span_of = [&](const SimulatedKernel& kernel, Time start, Time end) {
+    const Operator& op = run.program.kernels[kernel.kernel].op;
+    const KernelClass of = is_communication(op.family) ? KernelClass::collective : KernelClass::gemm;
+    KernelSpan span;
+    span.name = span.phase = learnt_name(op);
+    span.kernel_class = of;
+    span.start = start;
+    span.end = end;
+    return span;
+  };
+  for (std::size_t i = 0; i < trace.step.kernels.size(); ++i) {
+    const std::int32_t op = trace.aligned.operator_of[i];
+    if (op < 0 || simulated[static_cast<std::size_t>(op)].layer != layer) continue;
+    const GpuEvent& event = measured.trace.gpu_events[trace.step.kernels[i].event];
+    const Time end{event.end_ns * 1000};
+    trace.measured_layer.push_back(
+        span_of(simulated[static_cast<std::size_t>(op)], end - trace.step.kernels[i].added, end));
+  }
+  Time at{};
+  for (const SimulatedKernel& kernel : simulated) {
+    if (kernel.layer != layer) continue;
+    at += kernel.gap;
+    trace.simulated_layer.push_back(span_of(kernel, at, at + kernel.added));
+    at += kernel.added;
+  }
+}
+
+struct LearntRun {
+  LearntTrace trace;
+  Run timed;  ///< by its settings, and the kernels that factors multiply
+};
+
+LearntRun learn_from(const TraceToLearn& input, const GivenSettings& given) {
+  LearntTrace trace;
+  trace.file = input.file;
+  trace.step = observed_step(*input.measured, input.file);
+  trace.settings = recovered_settings(*input.measured, trace.step, given, input.file);
+  trace.measured_us = to_us(trace.step.span);
+  Run run = simulated(trace.settings, trace.file);
+  trace.aligned = align_step(*input.measured, trace.step, run);
+  if (trace.aligned.assigned == 0) {
+    throw SpecError(input.file, 0, "no kernel of its step is one of this model's operators; is the part of it right?");
+  }
+  trace.before_us = observed_part_us(run, trace.aligned);
+  settle_experts(trace.step, trace.aligned, run, trace.settings);
+  if (trace.settings.has("routing.alpha")) run = simulated(trace.settings, trace.file);
+  trace.settled_us = observed_part_us(run, trace.aligned);
+  trace.before = operator_us(run);
+  ask_guesses(trace.settings, step_us(run), trace.file);
+  Run timed = by_fitted_set(trace.settings, std::move(run), trace.file);
+  trace.aligned = align_step(*input.measured, trace.step, timed);
+  note_layers(timed, *input.measured, trace);
+  note_names(trace);
+  note_factors(trace, trace.warnings);
+  note_outside(trace);
+  note_step(trace);
+  note_machine(timed, *input.measured, trace);
+  take_layer(*input.measured, timed, trace);
+  for (const std::string& warning : timed.warnings) trace.warnings.push_back(warning);
+  return {std::move(trace), std::move(timed)};
+}
+
+void add_shapes(const Operator& op, double times, Time time, ClassShapes& shapes) {
+  shapes.flops[static_cast<std::size_t>(row_of(op.family).precision)] += times * op.flops;
+  if (!is_communication(op.family)) shapes.bytes += times * op.bytes;
+  shapes.time += time;
+}
+
+// Of the launches that a host made one by one.
+double host_us_per_kernel(const std::vector<LearntRun>& runs) {
+  double us = 0, kernels = 0;
+  for (const LearntRun& each : runs) {
+    if (each.trace.step.in_graphs || !each.trace.step.knows_launches) continue;
+    us += to_us(each.trace.step.host);
+    for (const OperatorTimes& times : each.trace.aligned.operators) {
+      if (!times.is_fused_away()) kernels += static_cast<double>(times.executions);
+    }
+  }
+  return kernels > 0 ? us / kernels : 0;
+}
+
+std::string described(const LearntTrace& trace) {
+  std::vector<std::string> words;
+  for (const char* key :
+       {"workload.phase", "workload.batch_size", "workload.tokens", "workload.kv_len", "workload.prompt_len"}) {
+    const Setting* setting = trace.settings.find(key);
+    if (setting != nullptr) words.push_back(fmt::format("{} {}", std::string(key).substr(9), setting->value));
+  }
+  return fmt::format("{} ({})", std::filesystem::path(trace.file).filename().string(), fmt::join(words, ", "));
+}
+
+std::string machine_yaml(const Learning& learning, const std::string& month) {
+  std::vector<std::string> sources;
+  for (const LearntTrace& trace : learning.traces) sources.push_back(described(trace));
+  std::string text = fmt::format(
+      "# Written by `moeline learn`: {} with kernels that take what they took in a trace.\n"
+      "name: {}\nextends: {}\nkernel_sets:\n  {}:\n",
+      one_line(learning.machine), yaml_text(std::filesystem::path(learning.machine).stem().string() + "-learnt"),
+      yaml_text(learning.machine), learning.kernel_set);
+  text += fmt::format("    date: {}\n    source: {}\n    over: {}\n    learnt:\n", month,
+                      yaml_text(fmt::format("{}", fmt::join(sources, "; "))), learning.kernels.over);
+  return text + to_yaml(learning.kernels, 6);
+}
+
+Settings on_learnt_machine(Settings settings, const std::string& machine, const Learning& learning) {
+  settings.put({"hardware", machine, HowKnown::metadata, "the machine with the kernels of this trace"});
+  settings.put(
+      {"kernels", learning.kernel_set, HowKnown::metadata, fmt::format("learnt over {}", learning.kernels.over)});
+  return settings;
+}
+
+std::string title_of(const Learning& learning) {
+  return fmt::format("# The step that ran in {}, as `moeline learn` reads it: behind each key how it is known.\n",
+                     one_line(std::filesystem::path(learning.traces.front().file).filename().string()));
+}
+
+// One kernel set has factors of one machine, over one set, for one phase.
+void check_alike(const std::vector<LearntRun>& runs) {
+  const LearntRun& first = runs.front();
+  for (const LearntRun& each : runs) {
+    const std::string *one = nullptr, *other = nullptr;
+    const auto differs = [&](const std::string& a, const std::string& b) { return a != b && (one = &a, other = &b); };
+    const bool bad = differs(first.timed.setup.machine.name, each.timed.setup.machine.name) ||
+                     differs(first.timed.setup.kernels().name, each.timed.setup.kernels().name) ||
+                     differs(word_of(first.timed.setup.scenario.phase()), word_of(each.timed.setup.scenario.phase()));
+    if (!bad) continue;
+    throw SpecError(each.trace.file, 0,
+                    fmt::format("is of {}, and {} of {}: learn from each by itself", *other, first.trace.file, *one));
+  }
+}
+
+// The machine may be one that was learnt before.
+std::string new_set_name(const std::string& machine, const std::string& wanted) {
+  const std::vector<std::string> known = load_profile(machine).set_names();
+  std::string name = wanted;
+  for (int i = 2; known_name(name, known); ++i) name = fmt::format("{}-{}", wanted, i);
+  return name;
+}
+
+}  // namespace
+
+LearntTrace compared_step(const TraceToLearn& input, const Run& run) {
+  LearntTrace trace;
+  trace.file = input.file;
+  trace.step = observed_step(*input.measured, input.file);
+  trace.measured_us = to_us(trace.step.span);
+  trace.aligned = align_step(*input.measured, trace.step, run);
+  trace.before_us = trace.settled_us = trace.after_us = observed_part_us(run, trace.aligned);
+  trace.before = trace.after = operator_us(run);
+  note_layers(run, *input.measured, trace);
+  note_names(trace);
+  note_outside(trace);
+  note_step(trace);
+  take_layer(*input.measured, run, trace);
+  return trace;
+}
+
+Shapes shapes_by_operators(const Measured& measured, const LearntTrace& trace, const Run& run) {
+  Shapes shapes = no_shapes();
+  const std::vector<SimulatedKernel>& simulated = trace.aligned.simulated;
+  std::vector<bool> counted(simulated.size());
+  for (std::size_t i = 0; i < trace.step.kernels.size(); ++i) {
+    if (trace.aligned.operator_of[i] < 0) continue;
+    const auto j = static_cast<std::size_t>(trace.aligned.operator_of[i]);
+    const KernelClass of = measured.meaning.classes[trace.step.kernels[i].event];
+    const double times = counted[j] ? 0 : 1;  // an operator's work once, however many kernels do it
+    add_shapes(run.program.kernels[simulated[j].kernel].op, times, trace.step.kernels[i].added,
+               shapes.classes[static_cast<std::size_t>(of)]);
+    counted[j] = true;
+  }
+  return shapes;
+}
+
+double factor_of(const Learning& learning, const OperatorTimes& times) {
+  const auto own = learning.kernels.operators.find(times.name);
+  return own == learning.kernels.operators.end() ? 1 : own->second.factor;
+}
+
+Learning learn(const LearnRequest& request) {
+  std::vector<LearntRun> runs;
+  for (const TraceToLearn& trace : request.traces) runs.push_back(learn_from(trace, request.given));
+  check_alike(runs);
+  Learning learning;
+  learning.machine = runs.front().trace.settings.find("hardware")->value;
+  learning.kernel_set = new_set_name(learning.machine, "learnt-" + request.month);
+  learning.kernels.over = runs.front().timed.setup.kernels().name;
+  learning.kernels.phase = word_of(runs.front().timed.setup.scenario.phase());
+  learning.kernels.clock = runs.front().timed.setup.clock;
+  learning.kernels.host_us_per_kernel = host_us_per_kernel(runs);
+  std::vector<LearntFrom> from;
+  for (const LearntRun& each : runs) from.push_back({&each.trace.aligned.operators, &each.timed});
+  learn_factors(from, learning.kernels);
+  for (LearntRun& each : runs) learning.traces.push_back(std::move(each.trace));
+  learning.machine_yaml = machine_yaml(learning, request.month);
+  const GivenText machine(kMachine, learning.machine_yaml);
+  for (LearntTrace& trace : learning.traces) {
+    const Run after = simulated(on_learnt_machine(trace.settings, kMachine, learning), trace.file);
+    trace.after_us = observed_part_us(after, trace.aligned);
+    trace.after = operator_us(after);
+  }
+  learning.scenario_yaml =
+      scenario_yaml(on_learnt_machine(learning.traces.front().settings, kMachineFile, learning), title_of(learning));
+  return learning;
+}
+
+}  // namespace moeline
