@@ -5,26 +5,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <numeric>
 
 #include "base/file.hpp"
-#include "base/names.hpp"
 #include "base/text.hpp"
+#include "experiments/learn/doubts.hpp"
 #include "experiments/learn/experts_reached.hpp"
 #include "experiments/learn/factors.hpp"
+#include "experiments/learn/learnt_files.hpp"
 #include "experiments/run/best_run.hpp"
-#include "hardware/device_name.hpp"
 #include "routing/popularity.hpp"
-#include "trace/step_windows.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr const char* kMachine = "<learnt machine>";
-
-// What a learnt profile is called in its folder.
-constexpr const char* kMachineFile = "machine.yaml";
 
 // `trace`: whose settings a refusal is about.
 Run simulated(const Settings& settings, const std::string& trace) {
@@ -95,75 +90,6 @@ void ask_guesses(Settings& settings, double settled_us, const std::string& trace
   }
 }
 
-// A factor that no library's choice explains: the setting, or the model, is another.
-void note_factors(const LearntTrace& trace, std::vector<std::string>& warnings) {
-  constexpr double kFar = 5, kMatters = 0.02;
-  std::vector<std::string> names;
-  for (const OperatorTimes& times : trace.aligned.operators) {
-    const bool matters = times.measured_us + times.simulated_us > kMatters * trace.measured_us;
-    if (!matters || times.observed == 0 || times.simulated_us == 0) continue;
-    const double factor = times.measured_us / times.simulated_us;
-    if (factor > kFar || factor < 1 / kFar) names.push_back(fmt::format("{} ({:.3g} times)", times.name, factor));
-  }
-  if (names.empty()) return;
-  warnings.push_back(fmt::format("{}: so far from the prediction that a setting may be wrong", fmt::join(names, ", ")));
-}
-
-void note_names(LearntTrace& trace) {
-  if (!trace.step.in_graphs) return;  // elsewhere a library may choose by what it is given
-  constexpr std::size_t kManyExecutions = 8;
-  for (const OperatorTimes& times : trace.aligned.operators) {
-    if (times.observed < kManyExecutions || 5 * times.otherwise_named < times.observed) continue;
-    trace.warnings.push_back(fmt::format(
-        "{}: {} of {} executions have kernels of other names than the rest; names of a graph's kernels may be "
-        "those of their neighbours",
-        times.name, times.otherwise_named, times.observed));
-  }
-}
-
-void note_layers(const Run& run, const Measured& measured, LearntTrace& trace) {
-  std::size_t repeated = 0;
-  for (const StepWindow& window : step_windows(measured.trace, measured.meaning)) {
-    repeated = std::max(repeated, window.layers.size());
-  }
-  const auto layers = static_cast<std::size_t>(run.setup.model.num_hidden_layers);
-  if (repeated == 0 || repeated == layers) return;
-  trace.warnings.push_back(
-      fmt::format("{} layers repeat in it, and {} has {}", repeated, run.setup.scenario.model, layers));
-}
-
-// Operators at the ends of the step that the trace has elsewhere, or not at all.
-void note_outside(LearntTrace& trace) {
-  std::vector<std::string> names;
-  for (const OperatorTimes& times : trace.aligned.operators) {
-    if (times.executions == 0) names.push_back(times.name);
-  }
-  if (names.empty()) return;
-  trace.warnings.push_back(
-      fmt::format("{} stand outside of what was observed of the step: their {:.0f} us are in a simulation, "
-                  "and not in what is compared here",
-                  fmt::join(names, ", "), outside_us(trace.aligned)));
-}
-
-void note_machine(const Run& run, const Measured& measured, LearntTrace& trace) {
-  const std::string& device = measured.trace.device;
-  if (device.empty() || !is_another_machine(run.setup.machine.name, device)) return;
-  trace.warnings.push_back(fmt::format("it was taken on {}, and {} is given", device, run.setup.machine.name));
-}
-
-void note_step(LearntTrace& trace) {
-  if (trace.step.around > 0) {
-    trace.warnings.push_back(
-        fmt::format("{} kernels around the graphs of the step are left out: what the host prepares "
-                    "and samples is no part of what is simulated",
-                    trace.step.around));
-  }
-  if (trace.step.paused > Time::zero()) {
-    trace.warnings.push_back(fmt::format("{:.0f} us of the step no kernel accounts for: {}", to_us(trace.step.paused),
-                                         "kernels waited, for their launches, for other ranks, or without a reason"));
-  }
-}
-
 // Kernels of the operators of one layer, on both sides.
 void take_layer(const Measured& measured, const Run& run, LearntTrace& trace) {
   const std::vector<SimulatedKernel>& simulated = trace.aligned.simulated;
@@ -219,12 +145,7 @@ LearntRun learn_from(const TraceToLearn& input, const GivenSettings& given) {
   ask_guesses(trace.settings, step_us(run), trace.file);
   Run timed = by_fitted_set(trace.settings, std::move(run), trace.file);
   trace.aligned = align_step(*input.measured, trace.step, timed);
-  note_layers(timed, *input.measured, trace);
-  note_names(trace);
-  note_factors(trace, trace.warnings);
-  note_outside(trace);
-  note_step(trace);
-  note_machine(timed, *input.measured, trace);
+  note_doubts(timed, *input.measured, trace);
   take_layer(*input.measured, timed, trace);
   for (const std::string& warning : timed.warnings) trace.warnings.push_back(warning);
   return {std::move(trace), std::move(timed)};
@@ -249,41 +170,6 @@ double host_us_per_kernel(const std::vector<LearntRun>& runs) {
   return kernels > 0 ? us / kernels : 0;
 }
 
-std::string described(const LearntTrace& trace) {
-  std::vector<std::string> words;
-  for (const char* key :
-       {"workload.phase", "workload.batch_size", "workload.tokens", "workload.kv_len", "workload.prompt_len"}) {
-    const Setting* setting = trace.settings.find(key);
-    if (setting != nullptr) words.push_back(fmt::format("{} {}", std::string(key).substr(9), setting->value));
-  }
-  return fmt::format("{} ({})", std::filesystem::path(trace.file).filename().string(), fmt::join(words, ", "));
-}
-
-std::string machine_yaml(const Learning& learning, const std::string& month) {
-  std::vector<std::string> sources;
-  for (const LearntTrace& trace : learning.traces) sources.push_back(described(trace));
-  std::string text = fmt::format(
-      "# Written by `moeline learn`: {} with kernels that take what they took in a trace.\n"
-      "name: {}\nextends: {}\nkernel_sets:\n  {}:\n",
-      one_line(learning.machine), yaml_text(std::filesystem::path(learning.machine).stem().string() + "-learnt"),
-      yaml_text(learning.machine), learning.kernel_set);
-  text += fmt::format("    date: {}\n    source: {}\n    over: {}\n    learnt:\n", month,
-                      yaml_text(fmt::format("{}", fmt::join(sources, "; "))), learning.kernels.over);
-  return text + to_yaml(learning.kernels, 6);
-}
-
-Settings on_learnt_machine(Settings settings, const std::string& machine, const Learning& learning) {
-  settings.put({"hardware", machine, HowKnown::metadata, "the machine with the kernels of this trace"});
-  settings.put(
-      {"kernels", learning.kernel_set, HowKnown::metadata, fmt::format("learnt over {}", learning.kernels.over)});
-  return settings;
-}
-
-std::string title_of(const Learning& learning) {
-  return fmt::format("# The step that ran in {}, as `moeline learn` reads it: behind each key how it is known.\n",
-                     one_line(std::filesystem::path(learning.traces.front().file).filename().string()));
-}
-
 // One kernel set has factors of one machine, over one set, for one phase.
 void check_alike(const std::vector<LearntRun>& runs) {
   const LearntRun& first = runs.front();
@@ -299,14 +185,6 @@ void check_alike(const std::vector<LearntRun>& runs) {
   }
 }
 
-// The machine may be one that was learnt before.
-std::string new_set_name(const std::string& machine, const std::string& wanted) {
-  const std::vector<std::string> known = load_profile(machine).set_names();
-  std::string name = wanted;
-  for (int i = 2; known_name(name, known); ++i) name = fmt::format("{}-{}", wanted, i);
-  return name;
-}
-
 }  // namespace
 
 LearntTrace compared_step(const TraceToLearn& input, const Run& run) {
@@ -317,10 +195,7 @@ LearntTrace compared_step(const TraceToLearn& input, const Run& run) {
   trace.aligned = align_step(*input.measured, trace.step, run);
   trace.before_us = trace.settled_us = trace.after_us = observed_part_us(run, trace.aligned);
   trace.before = trace.after = operator_us(run);
-  note_layers(run, *input.measured, trace);
-  note_names(trace);
-  note_outside(trace);
-  note_step(trace);
+  note_doubts(run, *input.measured, trace);
   take_layer(*input.measured, run, trace);
   return trace;
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "experiments/learn/operators.hpp"
-#include "experiments/learn/settings.hpp"
+#include "experiments/learn/recovered_settings.hpp"
 #include "experiments/run/shapes.hpp"
 #include "timeline/kernel_spans.hpp"
 

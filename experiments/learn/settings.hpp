@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "experiments/learn/kernel_sequences.hpp"
-
 namespace moeline {
 
 enum class HowKnown {
@@ -45,18 +43,8 @@ class Settings {
   std::vector<Setting> settings_;
 };
 
-/// What is given beside a trace.
-struct GivenSettings {
-  std::string model, hardware;           ///< empty: not given
-  std::string scenario;                  ///< text of a scenario, in whose place nothing is recovered; empty: none
-  std::string scenario_file;             ///< that messages name
-  std::vector<std::string> assignments;  ///< "workload.batch_size=64"
-};
-
-/// Everything that a scenario of the trace's step needs. Throws SpecError, with the trace's file and the key that must
-/// be given, where it tells neither machine nor model.
-[[nodiscard]] Settings recovered_settings(const Measured& measured, const ObservedStep& step,
-                                          const GivenSettings& given, const std::string& file);
+/// A word that is text in YAML without quotes as well.
+[[nodiscard]] bool is_plain(const std::string& word);
 
 /// Text as a value of YAML: quoted where it would be read as anything else.
 [[nodiscard]] std::string yaml_text(const std::string& text);
