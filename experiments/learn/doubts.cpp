@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "experiments/learn/step_evidence.hpp"
 #include "hardware/device_name.hpp"
-#include "trace/step_windows.hpp"
 
 namespace moeline {
 namespace {
@@ -48,10 +48,7 @@ void note_names(LearntTrace& trace) {
 }
 
 void note_layers(const Run& run, const Measured& measured, LearntTrace& trace) {
-  std::size_t repeated = 0;
-  for (const StepWindow& window : step_windows(measured.trace, measured.meaning)) {
-    repeated = std::max(repeated, window.layers.size());
-  }
+  const std::size_t repeated = StepEvidence(measured, trace.step).layers();
   const auto layers = static_cast<std::size_t>(run.setup.model.num_hidden_layers);
   if (repeated == 0 || repeated == layers) return;
   trace.warnings.push_back(

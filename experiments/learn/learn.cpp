@@ -121,17 +121,22 @@ void take_layer(const Measured& measured, const Run& run, LearntTrace& trace) {
   }
 }
 
+LearntTrace observed(const TraceToLearn& input) {
+  LearntTrace trace;
+  trace.file = input.file;
+  trace.step = observed_step(*input.measured, input.file);
+  trace.measured_us = to_us(trace.step.span);
+  return trace;
+}
+
 struct LearntRun {
   LearntTrace trace;
   Run timed;  ///< by its settings, and the kernels that factors multiply
 };
 
 LearntRun learn_from(const TraceToLearn& input, const GivenSettings& given) {
-  LearntTrace trace;
-  trace.file = input.file;
-  trace.step = observed_step(*input.measured, input.file);
+  LearntTrace trace = observed(input);
   trace.settings = recovered_settings(*input.measured, trace.step, given, input.file);
-  trace.measured_us = to_us(trace.step.span);
   Run run = simulated(trace.settings, trace.file);
   trace.aligned = align_step(*input.measured, trace.step, run);
   if (trace.aligned.assigned == 0) {
@@ -149,12 +154,6 @@ LearntRun learn_from(const TraceToLearn& input, const GivenSettings& given) {
   take_layer(*input.measured, timed, trace);
   for (const std::string& warning : timed.warnings) trace.warnings.push_back(warning);
   return {std::move(trace), std::move(timed)};
-}
-
-void add_shapes(const Operator& op, double times, Time time, ClassShapes& shapes) {
-  shapes.flops[static_cast<std::size_t>(row_of(op.family).precision)] += times * op.flops;
-  if (!is_communication(op.family)) shapes.bytes += times * op.bytes;
-  shapes.time += time;
 }
 
 // Of the launches that a host made one by one.
@@ -188,10 +187,7 @@ void check_alike(const std::vector<LearntRun>& runs) {
 }  // namespace
 
 LearntTrace compared_step(const TraceToLearn& input, const Run& run) {
-  LearntTrace trace;
-  trace.file = input.file;
-  trace.step = observed_step(*input.measured, input.file);
-  trace.measured_us = to_us(trace.step.span);
+  LearntTrace trace = observed(input);
   trace.aligned = align_step(*input.measured, trace.step, run);
   trace.before_us = trace.settled_us = trace.after_us = observed_part_us(run, trace.aligned);
   trace.before = trace.after = operator_us(run);
@@ -208,9 +204,10 @@ Shapes shapes_by_operators(const Measured& measured, const LearntTrace& trace, c
     if (trace.aligned.operator_of[i] < 0) continue;
     const auto j = static_cast<std::size_t>(trace.aligned.operator_of[i]);
     const KernelClass of = measured.meaning.classes[trace.step.kernels[i].event];
-    const double times = counted[j] ? 0 : 1;  // an operator's work once, however many kernels do it
-    add_shapes(run.program.kernels[simulated[j].kernel].op, times, trace.step.kernels[i].added,
-               shapes.classes[static_cast<std::size_t>(of)]);
+    ClassShapes& of_class = shapes.classes[static_cast<std::size_t>(of)];
+    of_class.time += trace.step.kernels[i].added;
+    if (counted[j]) continue;  // an operator's work once, however many kernels do it
+    add_work(run.program.kernels[simulated[j].kernel].op, of_class);
     counted[j] = true;
   }
   return shapes;

@@ -25,12 +25,12 @@ bool knows_layer(const Setup& setup, std::uint32_t layer) {
   return !is_training(setup) || given == 0 || layer < given;
 }
 
-void add(const Operator& op, ClassShapes& shapes) {
+}  // namespace
+
+void add_work(const Operator& op, ClassShapes& shapes) {
   shapes.flops[static_cast<std::size_t>(row_of(op.family).precision)] += op.flops;
   if (!is_communication(op.family)) shapes.bytes += op.bytes;
 }
-
-}  // namespace
 
 Shapes no_shapes() {
   Shapes shapes{std::vector<ClassShapes>(kKernelClasses), {}};
@@ -76,7 +76,7 @@ Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
     any = true;
     double& wire_bytes = shapes.wire_bytes[key_of(phase)];
     for (const Operator& op : ops) {
-      add(op, shapes.classes[static_cast<std::size_t>(class_of(op.family))]);
+      add_work(op, shapes.classes[static_cast<std::size_t>(class_of(op.family))]);
       wire_bytes += op.traffic.wire_bytes;
     }
   }

@@ -24,6 +24,9 @@ struct Shapes {
   std::map<PhaseKey, double> wire_bytes;  ///< to other nodes, each way
 };
 
+/// One more kernel that does the operator's work.
+void add_work(const Operator& op, ClassShapes& shapes);
+
 /// Of every class nothing.
 [[nodiscard]] Shapes no_shapes();
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "hardware/learnt.hpp"
 #include "moe/all_to_all.hpp"
 #include "moe/host_work.hpp"
 
@@ -14,20 +15,6 @@ namespace moeline {
 namespace {
 
 Role role_of(Family family) { return is_communication(family) ? Role::communication : Role::compute; }
-
-std::string kernel_name(const Operator& op) {
-  switch (op.traffic.stage) {
-    case Stage::issue:
-      return op.name + " issue";
-    case Stage::wire:
-      return op.name + " on the wire";
-    case Stage::receive:
-      return op.name + " receive";
-    case Stage::whole:
-      break;
-  }
-  return op.name;
-}
 
 // Where something is offloaded, what goes over the NIC takes the link to the host as well: both pass one PCIe switch.
 // A NIC that is faster than that link does not.
@@ -201,7 +188,7 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
     kernel.task.disturbed_speed = price.disturbed_speed;
     kernel.usages = usages_of(op.family, price, setup_);
   }
-  kernel.label.name = graph_.intern(kernel_name(op));
+  kernel.label.name = graph_.intern(learnt_name(op));
   kernel.label.task_class = graph_.add_class(row_of(op.family).task_class, role_of(op.family));
   return kernel;
 }

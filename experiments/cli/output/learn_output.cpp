@@ -33,23 +33,33 @@ std::vector<OperatorRow> rows_of(const Learning& learning, const LearntTrace& tr
   return rows;
 }
 
+// What an operator took in a trace.
+Fields<OperatorTimes> times_fields() {
+  return Fields<OperatorTimes>()
+      .add("operator", "its name", [](auto& t) { return t.name; }, {.heading = "operator"})
+      .add("module", "of the model", [](auto& t) { return t.module; })
+      .add("class", "what it counts as", [](auto& t) { return t.task_class; })
+      .add("kernels", "names in the trace; none: others do its work", [](auto& t) { return t.kernels; })
+      .add("count", "kernels in the trace's step", [](auto& t) { return t.count; }, {.heading = "kernels"})
+      .add("executions", "of the operator in the predicted step", [](auto& t) { return t.executions; },
+           {.heading = "times"})
+      .add("measured_us", "what they add to the step, us", [](auto& t) { return t.measured_us; },
+           {.heading = "measured us", .format = "{:.1f}"});
+}
+
+std::string longest_kernel(const OperatorTimes& times) {
+  return times.kernels.empty() ? "-" : one_line(times.kernels.front(), 60);
+}
+
 Fields<OperatorRow> operator_fields() {
   return Fields<OperatorRow>()
-      .add("operator", "its name", [](auto& r) { return r.times->name; }, {.heading = "operator"})
-      .add("module", "of the model", [](auto& r) { return r.times->module; })
-      .add("class", "what it counts as", [](auto& r) { return r.times->task_class; })
-      .add("kernels", "names in the trace", [](auto& r) { return r.times->kernels; })
-      .add("count", "kernels in the trace's step", [](auto& r) { return r.times->count; }, {.heading = "kernels"})
-      .add("executions", "of the operator in the step", [](auto& r) { return r.times->executions; },
-           {.heading = "times"})
-      .add("measured_us", "what they add to the step, us", [](auto& r) { return r.times->measured_us; },
-           {.heading = "measured us", .format = "{:.1f}"})
+      .all([](auto& r) -> const OperatorTimes& { return *r.times; }, times_fields())
       .add("before_us", "predicted without what was learnt of kernels", &OperatorRow::before_us,
            {.heading = "before us", .format = "{:.1f}"})
       .add("after_us", "predicted with it", &OperatorRow::after_us, {.heading = "after us", .format = "{:.1f}"})
       .add("factor", "by which its kernels take longer than the set below; 0: others do its work", &OperatorRow::factor,
            {.decimals = 4, .heading = "factor", .format = "{:.2f}"})
-      .column("as", [](auto& r) { return r.times->kernels.empty() ? "-" : one_line(r.times->kernels.front(), 60); });
+      .column("as", [](auto& r) { return longest_kernel(*r.times); });
 }
 
 Fields<Setting> setting_fields() {
@@ -282,19 +292,12 @@ double mean_abs_error(const LearntTrace& trace) {
 
 Fields<ComparedOperator> compared_operator_fields() {
   return Fields<ComparedOperator>()
-      .add("operator", "its name", [](auto& o) { return o.times->name; }, {.heading = "operator"})
-      .add("module", "of the model", [](auto& o) { return o.times->module; })
-      .add("class", "what it counts as", [](auto& o) { return o.times->task_class; })
-      .add("kernels", "names in the trace; none: others do its work", [](auto& o) { return o.times->kernels; })
-      .add("count", "kernels in the trace's step", [](auto& o) { return o.times->count; }, {.heading = "kernels"})
-      .add("executions", "in the predicted step", [](auto& o) { return o.times->executions; }, {.heading = "times"})
-      .add("measured_us", "what they add to the step", [](auto& o) { return o.times->measured_us; },
-           {.heading = "measured us", .format = "{:.1f}"})
+      .all([](auto& o) -> const OperatorTimes& { return *o.times; }, times_fields())
       .add("predicted_us", "the same, predicted", &ComparedOperator::predicted_us,
            {.heading = "predicted us", .format = "{:.1f}"})
       .add("error", "predicted / measured - 1", &ComparedOperator::error,
            {.decimals = 5, .least = kAny, .heading = "error", .format = "+%"})
-      .column("as", [](auto& o) { return o.times->kernels.empty() ? "-" : one_line(o.times->kernels.front(), 60); });
+      .column("as", [](auto& o) { return longest_kernel(*o.times); });
 }
 
 Fields<LearntTrace> comparison_fields() {
