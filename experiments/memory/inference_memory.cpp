@@ -33,6 +33,7 @@ GpuWork gpu_work(const Setup& setup, bool drafts) {
   d.cp = work.cp;
   d.gathers_keys = gathers_keys(work);
   d.moe_tp = work.moe_tp;
+  d.expert_padding = work.expert_padding;
   d.redundant_experts = work.redundant_experts;
   d.micro_batches = setup.scenario.kind().micro_batches;
   d.decode = work.decode;

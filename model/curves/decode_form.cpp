@@ -111,7 +111,8 @@ Form decode_form(const std::string& name, const Kernel& kernel) {
            {"chain_rows_us"}},
           [kernel](const Operator& op, int sms, const MachineFacts& machine) {
             return decode_curve(op, sms, machine, kernel);
-          }};
+          },
+          kernel.casts_cache ? std::vector<Constant>{part(cast)} : std::vector<Constant>{}};
 }
 
 enum ProductPart : std::size_t {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "curves/constants.hpp"
 #include "curves/curve.hpp"
 #include "curves/machine_facts.hpp"
 
@@ -27,6 +28,8 @@ struct Form {
   std::vector<FormPart> parts;
   /// Curve of one kernel on `sms` SMs; its terms count from the form's own constants (`part`).
   std::function<Curve(const Operator& op, int sms, const MachineFacts& machine)> curve;
+  /// Constants of what a kernel in front of the others does by itself, a cast: whatever binds these comes on top.
+  std::vector<Constant> first{};
 };
 
 /// The n-th constant of a form, where a term names a constant.

@@ -164,6 +164,16 @@ double divided(const OpKeys& keys, const char* key, const char* name, double all
   return all / parts;
 }
 
+// Blocks of a scale go round where the kernel's weights are padded behind them.
+double padded_width(const OpKeys& keys, Precision weights, const ExpertPadding& padding) {
+  const double columns = keys.size("inter", 2048), ranks = keys.size("moe_tp", 1);
+  if (ranks > columns / scale_block(weights)) {
+    throw keys.spec().error("moe_tp", fmt::format("leaves a rank without a block of {} of the {} of an expert's width",
+                                                  scale_block(weights), columns));
+  }
+  return padding.padded_width(columns_of_rank(columns, ranks, weights));
+}
+
 double width_of(const OpKeys& keys, Precision weights) {
   const double width = divided(keys, "moe_tp", "inter", keys.size("inter", 2048));
   const double block =
@@ -191,8 +201,10 @@ ExpertShape shape_of(const OpKeys& keys) {
   }
   shape.gate = keys.choice("gated", {"true", "false"}) == "true" ? 2 : 1;
   shape.tokens = keys.number_or("tokens", kLeastTokens, kMostOfOp, 4096);
-  shape.hidden = keys.size("hidden", 7168);
-  shape.width = width_of(keys, format.weights);
+  const int pad = static_cast<int>(keys.size("pad", 1));
+  const ExpertPadding padding{.width = pad, .hidden = pad};
+  shape.hidden = padding.padded_hidden(keys.size("hidden", 7168));
+  shape.width = pad > 1 ? padded_width(keys, format.weights, padding) : width_of(keys, format.weights);
   shape.experts = keys.size("experts", 256);
   shape.top_k = keys.size("top_k", 8);
   if (shape.top_k > shape.experts) {
@@ -229,8 +241,9 @@ double deviation_of(const OpKeys& keys, const ExpertShape& shape) {
 }  // namespace
 
 RequestedOp moe_op(const std::string& text, const MachineFacts& machine) {
-  const OpKeys keys(text, {"dtype", "tokens", "hidden", "inter", "top_k", "experts", "ep", "moe_tp", "gated", "layout",
-                           "part", "backend", "received", "rows", "hit", "deviation", "expected", "eager", "l2"});
+  const OpKeys keys(
+      text, {"dtype",  "tokens", "hidden",  "inter",    "top_k", "experts", "ep",        "moe_tp",   "pad",   "gated",
+             "layout", "part",   "backend", "received", "rows",  "hit",     "deviation", "expected", "eager", "l2"});
   const ExpertShape shape = shape_of(keys);
   const ExpertRole part = part_of(keys, shape.layout);
   const double deviation = deviation_of(keys, shape), expected = keys.amount("expected", 0);

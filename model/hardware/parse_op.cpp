@@ -37,7 +37,8 @@ const std::vector<Kind>& kinds() {
        grouped_gemm_op},
       {"moe",
        "dtype=fp8|fp8_tensor|bf16|nvfp4|mxfp4|mxfp4_fp8|int4,tokens=4096 of the whole EP "
-       "group,hidden=7168,inter=2048,top_k=8,experts=256,ep=1,moe_tp=1,gated=true|false,layout=fused|masked|contiguous|"
+       "group,hidden=7168,inter=2048,top_k=8,experts=256,ep=1,moe_tp=1,pad=1 that a rank's width and hidden are "
+       "rounded up to,gated=true|false,layout=fused|masked|contiguous|"
        "mega (with its transfers),received=TOKENS: those of them that an all-to-all brought into a buffer for all,"
        "rows=TOKENS x TOP_K / EP,hit=as many of the rank's experts as get rows of balanced "
        "loads,eager=false|true "

@@ -93,6 +93,19 @@ double tensor_cores_us(const Operator& op, const MachineFacts& clocked) {
   return flops_at_peak_us(op.flops, kMostOfPeak * over_nominal * clocked.tflops(precision_of(op)));
 }
 
+// Behind a cast of the cache, which is a kernel of its own, the core multiplies what came out of it.
+double floor_of_form(const Operator& op, const FamilyFit& fit, int sms, const MachineFacts& clocked) {
+  if (fit.form->first.empty()) return floor_us(op, clocked);
+  double first_us = 0;
+  for (const Term& term : fit.form->curve(op, sms, clocked).always) {
+    const bool is_first = std::count(fit.form->first.begin(), fit.form->first.end(), term.constant) > 0;
+    if (is_first) first_us += fit.constants[static_cast<std::size_t>(term.constant)] * term.feature;
+  }
+  Operator behind = op;
+  if (first_us > 0) behind.attention.cache = Precision::bf16;
+  return first_us + floor_us(behind, clocked);
+}
+
 // By the form and the constants of a serving stack's tables, whose rows held what L2 kept of the operands: cold, some
 // come out below the peaks, and a launch is in every row.
 void price_by_form(const Operator& op, const std::string& family, const FamilyFit& fit,
@@ -116,7 +129,7 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
   set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)}, at, price);
   // What stands between the GEMMs of fused experts may never leave L2.
   const bool within_layer = op.experts.role != ExpertRole::none && !is_gemm(op.family);
-  if (!within_layer) raise_to_floor(floor_us(op, clocked), kHot, price);
+  if (!within_layer) raise_to_floor(floor_of_form(op, fit, conditions.sms, clocked), kHot, price);
   price.clocked = clocked_share(op, family, conditions.sms, price, clocked, kernels);
 }
 

@@ -97,9 +97,20 @@ void doubt_price(const char* reason, Price& price) {
   price.note.reasons.insert(reason);
 }
 
+namespace {
+
+// Of latents in FP8 a kernel may multiply as they are; others turn them into BF16 before, and take that long.
+double peak_tflops(const Operator& op, const MachineFacts& machine) {
+  const double peak = machine.tflops(precision_of(op));
+  const bool may_take_fp8 = op.family == Family::mla_decode && op.attention.cache != Precision::bf16;
+  return may_take_fp8 ? std::max(peak, machine.fp8_tflops) : peak;
+}
+
+}  // namespace
+
 double floor_us(const Operator& op, const MachineFacts& machine) {
   return std::max(op.hot ? 0 : bytes_at_peak_us(op.bytes, machine.hbm_GBps),
-                  flops_at_peak_us(op.flops, machine.tflops(precision_of(op))));
+                  flops_at_peak_us(op.flops, peak_tflops(op, machine)));
 }
 
 void raise_to_floor(double floor_us, double rounding, Price& price) {

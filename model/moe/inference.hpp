@@ -63,6 +63,7 @@ struct InferenceWork : RankWork {
   CommMode mode = CommMode::normal;
   Precision dispatch = Precision::fp8;     ///< that tokens travel in
   MoeBackend backend = MoeBackend::usual;  ///< of fused experts
+  ExpertPadding expert_padding;            ///< of these
   SmallKernelHabits kernels;
   bool shared_beside = false;    ///< shared experts run beside the routed ones
   double most_custom_bytes = 0;  ///< of messages that the stack's own all-reduce takes; 0: it has none

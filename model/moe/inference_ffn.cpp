@@ -37,7 +37,7 @@ ExpertShape expert_shape(const InferenceWork& work, const Block& block) {
   ExpertShape shape{.tokens = work.all_tokens()};
   if (work.mode == CommMode::nvlink) shape.received = work.load.received;
   shape.hidden = m.expert_hidden_size();
-  shape.width = static_cast<double>(m.moe_intermediate_size) / work.moe_tp;
+  shape.width = columns_of_rank(m.moe_intermediate_size, work.moe_tp, weights);
   shape.top_k = work.top_k();
   shape.experts = work.local_experts() * work.ep;
   shape.ep = work.ep;
@@ -85,11 +85,17 @@ Operator grouped(const InferenceWork& work, const Block& block, const char* name
 }
 
 std::vector<Operator> fused_layer(const InferenceWork& work, const Block& block) {
-  std::vector<Operator> ops = fused_experts(expert_shape(work, block));
+  ExpertShape shape = expert_shape(work, block);
+  const double needed = shape.hidden * work.model.moe_intermediate_size / work.moe_tp;
+  shape.width = work.expert_padding.padded_width(shape.width);
+  shape.hidden = work.expert_padding.padded_hidden(shape.hidden);
+  std::vector<Operator> ops = fused_experts(shape);
   for (Operator& op : ops) {
     op.rows_deviation = work.load.rows_deviation;
     op.expected_rows = work.load.expected_rows;
-    if (is_gemm(op.family)) op.group_rows = work.load.group_rows;
+    if (!is_gemm(op.family)) continue;
+    op.group_rows = work.load.group_rows;
+    op.padding_flops += (op.flops - op.padding_flops) * (1 - needed / (shape.width * shape.hidden));
   }
   return ops;
 }

@@ -8,6 +8,7 @@
 #include "architecture/matrices.hpp"
 #include "moe/attention_kinds.hpp"
 #include "moe/kernels.hpp"
+#include "moe/tensor_parallel.hpp"
 #include "routing/routing.hpp"
 
 namespace moeline {
@@ -20,8 +21,14 @@ double local_experts(const Architecture& model, const GpuWork& d) {
 }
 
 // Of a module's matrices, that a rank has; routed experts by the number of them that it has.
+double expert_share(const Architecture& model, const GpuWork& d) {
+  const double width = columns_of_rank(model.moe_intermediate_size, d.moe_tp, model.expert_weights);
+  return d.expert_padding.padded_width(width) / model.moe_intermediate_size *
+         d.expert_padding.padded_hidden(model.expert_hidden_size()) / model.expert_hidden_size();
+}
+
 double own_share(const Module& module, const Architecture& model, const GpuWork& d) {
-  if (module.name == kRoutedExperts) return 1.0 / d.moe_tp;
+  if (module.name == kRoutedExperts) return expert_share(model, d);
   if (module.name == kSharedExperts && d.mode != CommMode::all_reduce) return 1;
   return tensor_parallel_share(module, model, d.tp);
 }
@@ -149,7 +156,8 @@ ArrivedRows arrived_rows(const Architecture& a, const GpuWork& d, double tokens)
 }
 
 double experts_bytes(const Architecture& a, const GpuWork& d, double tokens) {
-  const double width = 1.0 * a.moe_intermediate_size / d.moe_tp;
+  const double width =
+      d.expert_padding.padded_width(columns_of_rank(a.moe_intermediate_size, d.moe_tp, a.expert_weights));
   const double in = a.expert_hidden_size() * activation_bytes(d.dispatch);
   const double out = a.expert_hidden_size() * kBf16;
   const double gate_up = (a.gated_ffn ? 2 : 1) * width * kBf16;

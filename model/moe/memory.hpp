@@ -24,6 +24,7 @@ struct GpuWork {
   int cp = 1;                ///< attention groups that share prompts; of each `prefill` is its part
   bool gathers_keys = true;  ///< of these prompts every one has all keys, else its own
   int moe_tp = 1;
+  ExpertPadding expert_padding{};
   int redundant_experts = 0;            ///< of each MoE layer, over all GPUs
   int micro_batches = 1;                ///< in flight at once
   Sequences decode;                     ///< of an attention group and step, all micro-batches; kv_len: in the cache
@@ -57,7 +58,8 @@ struct Memory {
 /// Weights: as stored (bytes_per_weight). 1/tp of embedding, LM head, dense FFN and attention, but for MLA's
 /// projections into latents, which each rank has whole, and for key and value heads, of which it has one at least;
 /// shared experts likewise where ranks add up their sums (all_reduce), else whole; norms, router and the MTP projection
-/// whole; of routed experts ceil((n_routed_experts + redundant_experts) / ep) / moe_tp per layer; MTP likewise.
+/// whole; of routed experts ceil((n_routed_experts + redundant_experts) / ep) / moe_tp per layer, with what they are
+/// padded to; MTP likewise.
 ///
 /// KV cache: kv_bytes (BF16) of each request; of GQA the rank's heads, of MLA all; no paging losses.
 ///

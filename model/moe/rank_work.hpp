@@ -1,6 +1,7 @@
 // What training, prefill and decode alike give a rank to do in one block of a model.
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "architecture/architecture.hpp"
@@ -8,6 +9,15 @@
 #include "routing/routing.hpp"
 
 namespace moeline {
+
+/// What a kernel's weights of experts are rounded up to, filled with zeroes that it multiplies by.
+struct ExpertPadding {
+  int width = 1;   ///< a rank's columns of the FFN
+  int hidden = 1;  ///< the model's hidden numbers
+
+  [[nodiscard]] double padded_width(double columns) const { return std::ceil(columns / width) * width; }
+  [[nodiscard]] double padded_hidden(double numbers) const { return std::ceil(numbers / hidden) * hidden; }
+};
 
 struct RankWork {
   Architecture model;

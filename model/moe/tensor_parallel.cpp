@@ -1,6 +1,7 @@
 #include "moe/tensor_parallel.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "moe/collectives.hpp"
 #include "moe/kernels.hpp"
@@ -35,6 +36,12 @@ int scale_block(Precision weights) {
       break;
   }
   return 1;
+}
+
+double columns_of_rank(double columns, double ranks, Precision weights) {
+  const int block = weights == Precision::mxfp4 ? scale_block(weights) : 1;
+  return columns / ranks == std::floor(columns / ranks / block) * block ? columns / ranks
+                                                                        : std::ceil(columns / block / ranks) * block;
 }
 
 Replicas consecutive(int ranks, int gpus_per_node) { return spaced(ranks, 1, gpus_per_node); }

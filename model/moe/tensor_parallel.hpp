@@ -13,6 +13,9 @@ namespace moeline {
 /// Weights along an input that share a scale, of which each rank must have whole blocks; of INT4 as is usual. 1: none
 /// do, or all of a tensor.
 [[nodiscard]] int scale_block(Precision weights);
+/// Columns of an expert's FFN that each of `ranks` multiplies by. Where they hold no whole blocks each, all have as
+/// many as the first one's blocks, and the last ones zeroes for what there is not, as vLLM and SGLang load MXFP4.
+[[nodiscard]] double columns_of_rank(double columns, double ranks, Precision weights);
 
 /// Ranks that follow each other, as those of a group do.
 [[nodiscard]] Replicas consecutive(int ranks, int gpus_per_node);

@@ -182,10 +182,18 @@ void check_stages(const Spec& spec, const Scenario& scenario) {
   }
 }
 
-void check_width(const Spec& spec, const char* key, int ranks, const std::string& what, int width, Precision format) {
+// Columns that are split over ranks. Where they are padded, blocks of a scale need only go round.
+void check_width(const Spec& spec, const char* key, int ranks, const std::string& what, int width, Precision format,
+                 bool padded = false) {
   const int block = scale_block(format);
-  const auto possible = [&](int parts) { return width % parts == 0 && width / parts % block == 0; };
+  const auto possible = [&](int parts) {
+    return padded ? parts <= width / block : width % parts == 0 && width / parts % block == 0;
+  };
   if (ranks == 1 || possible(ranks)) return;
+  if (padded) {
+    throw spec.error(key, fmt::format("leaves a rank without a block of {} of the {} of {}; at most {}", block, width,
+                                      what, width / block));
+  }
   const std::string blocks = block > 1 ? fmt::format(", in blocks of {} for {}", block, name_of(format)) : "";
   throw spec.error(key, fmt::format("must divide the {} of {}{}: {} does not; {}", width, what, blocks, ranks,
                                     nearest_possible(ranks, width, possible)));
@@ -239,7 +247,9 @@ void check_widths(const Spec& parallelism, const Setup& setup) {
     }
   }
   if (model.n_routed_experts == 0) return;
-  check_width(parallelism, "moe_tp", p.moe_tp, "an expert's FFN", model.moe_intermediate_size, model.expert_weights);
+  const bool padded = model.expert_weights == Precision::mxfp4 && runs_fused(setup);
+  check_width(parallelism, "moe_tp", p.moe_tp, "an expert's FFN", model.moe_intermediate_size, model.expert_weights,
+              padded);
   const bool splits_shared =
       setup.scenario.comm.mode == CommMode::all_reduce || setup.scenario.phase() == WorkloadPhase::train;
   if (model.n_shared_experts > 0 && splits_shared) {

@@ -6,6 +6,7 @@
 #include "curves/form.hpp"
 #include "curves/hybrid_ep.hpp"
 #include "moe/small_kernels.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 namespace moeline::habits {
 namespace {
@@ -122,6 +123,21 @@ double largest_custom_all_reduce(const Setup& setup) {
 // share attention, CUTLASS or DeepGEMM, which its tables have as usual, with attention data parallelism.
 bool takes_trtllm_gen(const Setup& setup) {
   return setup.kernels().stack == Stack::trtllm && setup.scenario.parallelism.attention_groups() == 1;
+}
+
+// MXFP4's alone: widths in other formats are whole tiles of their kernels where their blocks are. vLLM's
+// mxfp4_round_up_hidden_size_and_intermediate_size (fused_moe/oracle/mxfp4.py at commit 001eda3) and SGLang's
+// Mxfp4MoEMethod have 256 for FlashInfer's generated kernels, and for Triton's 64 columns; these lay out hidden numbers
+// by 256 (a log of vLLM 0.14.1 in its issue 33155: gpt-oss-120b takes 3.8 GiB more). Experts of a checkpoint that is
+// FP8 otherwise, as DeepSeek-V4's, run by another method, which does not pad. TensorRT-LLM's generated kernels: 128 and
+// 512 (MXFP4WeightTRTLLMGenFusedMoEMethod).
+ExpertPadding expert_padding(const Setup& setup) {
+  if (setup.model.expert_weights != Precision::mxfp4 || !runs_fused(setup)) return {};
+  const Stack stack = setup.kernels().stack;
+  if (stack == Stack::trtllm) return is_blackwell(setup) ? ExpertPadding{128, 512} : ExpertPadding{};
+  const Layer& layer = setup.model.layer(setup.model.first_main_layer());
+  if (stack == Stack::none || layer.formats.attention_in != Precision::bf16) return {};
+  return is_blackwell(setup) ? ExpertPadding{256, 256} : ExpertPadding{64, 256};
 }
 
 // The choice of experts normalises their weights in SGLang since its pull request 7751 (July 2025) and in vLLM since

@@ -34,6 +34,8 @@ namespace moeline::habits {
 
 /// Whether experts run by trtllm-gen's kernels where the kernel set has them.
 [[nodiscard]] bool takes_trtllm_gen(const Setup& setup);
+/// What it pads the weights of experts to that run as one fused layer.
+[[nodiscard]] ExpertPadding expert_padding(const Setup& setup);
 /// Which small kernels of a layer it runs apart, and which in one.
 [[nodiscard]] SmallKernelHabits small_kernels(const Setup& setup);
 /// Whether a step's shared experts run on a stream of their own where they can.

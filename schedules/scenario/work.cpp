@@ -230,6 +230,7 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
   work.elastic = scenario.comm.elastic();
   work.dispatch = scenario.comm.dispatch;
   work.backend = scenario.moe_backend;
+  work.expert_padding = habits::expert_padding(*this);
   work.kernels = habits::small_kernels(*this);
   work.shared_beside = scenario.shared_experts == SharedExperts::beside;
   work.tp = split.tp;
