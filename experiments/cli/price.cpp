@@ -11,7 +11,9 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/report/fields.hpp"
+#include "hardware/kernel_library.hpp"
 #include "hardware/parse_op.hpp"
+#include "schedules/scenario/choices.hpp"
 
 namespace moeline {
 namespace {
@@ -19,6 +21,7 @@ namespace {
 struct PriceOptions {
   std::string hardware;
   std::string kernels;
+  std::string attention_backend = "usual", moe_backend = "usual";
   std::vector<std::string> ops;
   std::vector<std::string> assignments;
   std::string format = "table";
@@ -125,9 +128,14 @@ std::vector<std::string> overrides_of(const std::vector<std::string>& assignment
   return overrides;
 }
 
+Libraries libraries_of(const PriceOptions& options) {
+  return {.attention = choice_of<AttentionBackend>(options.attention_backend),
+          .experts = choice_of<MoeBackend>(options.moe_backend)};
+}
+
 int run(const PriceOptions& options, const Console& console) {
   const HardwareProfile profile = load_profile(options.hardware, overrides_of(options.assignments));
-  const KernelSet kernels = profile.kernels(options.kernels);
+  const KernelSet kernels = kernels_by(profile, options.kernels, "", libraries_of(options));
   Prices prices{spelt_as(profile.name, options.hardware), {}};
   for (const std::string& text : options.ops) {
     RequestedOp requested = parse_op(text, profile.facts);
@@ -161,6 +169,9 @@ Command make_price(Console& console) {
           .options = {required({"hardware", &options->hardware, "a name in hwprofiles, or a path"}),
                       required({"op", &options->ops, "kernels"}),
                       {"--kernels", &options->kernels, "kernel set; default: for each family the newest that has it"},
+                      {"--attention-backend", &options->attention_backend, "as a scenario's key",
+                       words_of<AttentionBackend>()},
+                      {"--moe-backend", &options->moe_backend, "as a scenario's key", words_of<MoeBackend>()},
                       single_words({"--set", &options->assignments, "machine facts: hardware.nic_GBps=25"}),
                       format_option(options->format, {"table", "json"}),
                       strict_option(options->strict)},

@@ -30,7 +30,7 @@ Run simulated(const Settings& settings, const std::string& trace) {
 Run by_fitted_set(const Settings& settings, Run run, const std::string& trace) {
   if (run.setup.kernels().learnt.empty()) return run;
   Settings fitted = settings;
-  fitted.put({.key = "kernels", .value = run.setup.kernels().fitted_name()});
+  fitted.put({.key = "kernels", .value = run.setup.kernels().learnt.over});
   return simulated(fitted, trace);
 }
 

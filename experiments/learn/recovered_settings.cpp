@@ -107,7 +107,7 @@ void offer_kernels(const StepEvidence& evidence, const std::optional<AnnotatedLo
   };
   const Setting stack = stack_of(evidence, load);
   if (stack.value.empty()) return;
-  if (has(stack.value)) {
+  if (has(stack.value) || stack.value == name_of(Stack::vllm)) {  // whose habits go over others' tables
     settings.offer({"kernels", stack.value, stack.how, stack.why});
   } else if (has("sglang")) {
     settings.offer({"kernels", "sglang", stack.how,

@@ -12,9 +12,9 @@ namespace moeline {
 namespace {
 
 // In the order in which a scenario is written; others stand behind these.
-constexpr std::array kOrder = {"model",       "hardware", "hardware_overrides", "kernels", "schedule",
-                               "parallelism", "workload", "precision",          "comm",    "moe_backend",
-                               "routing",     "launch"};
+constexpr std::array kOrder = {
+    "model",     "hardware", "hardware_overrides", "kernels",     "schedule", "parallelism", "workload",
+    "precision", "comm",     "attention_backend",  "moe_backend", "routing",  "launch"};
 
 std::size_t place_of(const std::string& key) {
   const std::string top = key.substr(0, key.find('.'));

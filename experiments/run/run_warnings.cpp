@@ -167,10 +167,6 @@ void add_routing_warning(const Run& run, std::vector<std::string>& warnings) {
                   kUsualSkew, experts_hit(run), run.setup.model.n_routed_experts, experts_hit(run, 0)));
 }
 
-const char* program_of(Stack stack) {
-  return stack == Stack::sglang ? "SGLang" : stack == Stack::trtllm ? "TensorRT-LLM" : "vLLM";
-}
-
 // The first of them, and those around `chosen`. REQUIRES: it is one of them.
 std::string batches_around(const std::vector<int>& sizes, int chosen) {
   constexpr std::ptrdiff_t kFirst = 3, kBefore = 2;
@@ -195,7 +191,7 @@ void add_graph_warning(const Run& run, std::vector<std::string>& warnings) {
   const std::string times = decode->query_len > 1 ? fmt::format(" x {}", decode->query_len) : "";
   std::string reason = "workload.graph_batch says so";
   if (decode->graph_batch == habits::graph_batch(setup, most)) {
-    reason = fmt::format("{} captures {}", program_of(setup.kernels().stack),
+    reason = fmt::format("{} captures {}", title_of(setup.kernels().stack),
                          batches_around(habits::captured_batches(setup), decode->graph_batch / passes(setup.scenario)));
     if (is_staged(setup.scenario)) reason += fmt::format(" for each of {} micro-batches", passes(setup.scenario));
   }

@@ -186,6 +186,7 @@ std::vector<Form> decode_forms() {
       decode_form("xqa", {.keys = 256, .blocks_per_sm = 8, .splits_all_keys = true}),
       decode_form("xqa_fp8", {.keys = 128, .blocks_per_sm = 8, .splits_all_keys = true, .few_rows = true}),
       decode_form("mla_decode", {.keys = 128}),
+      decode_form("flash_mla", {.keys = 128}),
       decode_form("mla_decode_cast", {.keys = 128, .casts_cache = true}),
       decode_form("trtllm_gen_mla", {.keys = 512, .l2_whole = kBlackwellWhole, .l2_none = kBlackwellNone}),
       product_form("batched_gemm", false),

@@ -23,6 +23,7 @@ const std::vector<FactField>& all_facts() {
       {"nic_latency_us", &MachineFacts::nic_latency_us, 0, 1e6, "us"},
       {"fp4_tflops", &MachineFacts::fp4_tflops, 0, 1e6, "TFLOP/s", false, "assumed: has no FP4 tensor cores", false},
       {"l2_mb", &MachineFacts::l2_mb, 0, 1e5, "MB", false, "not known", false},
+      {"vendor", &MachineFacts::vendor, 0, 1, "", true, "assumed: NVIDIA's", false, {"nvidia", "amd"}},
       {"host_GBps", &MachineFacts::host_GBps, 0, 1e6, "GB/s", false, "not known", false},
       {"nics_per_gpu", &MachineFacts::nics_per_gpu, 1, 64, "", true, "assumed: one NIC per GPU"},
       {"nvlink_nominal_GBps", &MachineFacts::nvlink_nominal_GBps, 0, 1e7, "GB/s", false, "assumed: nvlink_GBps", false},

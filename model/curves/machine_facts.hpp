@@ -11,6 +11,9 @@ namespace moeline {
 /// What NICs are, by whose word libraries differ.
 enum class Nic { infiniband, roce, efa };
 
+/// Generations of GPUs that stacks have other kernels for.
+enum class Generation { ampere, hopper, blackwell, other };
+
 /// Per GPU; links per direction.
 struct MachineFacts {
   double sms = 0;
@@ -26,6 +29,8 @@ struct MachineFacts {
   double nic_latency_us = 0;  ///< one 64-byte message to another leaf switch
   double host_GBps = 0;       ///< between GPU and host; 0: not known
   double l2_mb = 0;           ///< 10^6 bytes of L2 cache; 0: not known
+
+  double vendor = 0;  ///< 1: AMD's, whose kernels are not NVIDIA's; else NVIDIA's
 
   // The network (curves/topology.hpp). A profile that leaves these out means what stands here.
   double nics_per_gpu = 1;
@@ -64,6 +69,11 @@ struct MachineFacts {
 
   [[nodiscard]] double nominal_nvlink_GBps() const {
     return nvlink_nominal_GBps > 0 ? nvlink_nominal_GBps : nvlink_GBps;
+  }
+  /// Of the GPU, by what its tensor cores multiply.
+  [[nodiscard]] Generation generation() const {
+    if (vendor != 0) return Generation::other;
+    return fp4_tflops > 0 ? Generation::blackwell : fp8_tflops > 0 ? Generation::hopper : Generation::ampere;
   }
   [[nodiscard]] Nic nic() const { return static_cast<Nic>(static_cast<int>(nic_kind)); }
   /// Peak of the tensor cores that multiply in this format, or in what its weights are unpacked to; 0: it has none.

@@ -194,11 +194,6 @@ ExpertShape shape_of(const OpKeys& keys) {
   shape.weights = format.weights;
   shape.math = format.math;
   shape.layout = layout_of(keys);
-  shape.backend =
-      keys.choice("backend", {"usual", "trtllm_gen"}) == "usual" ? MoeBackend::usual : MoeBackend::trtllm_gen;
-  if (shape.backend != MoeBackend::usual && shape.layout != ExpertLayout::fused) {
-    throw keys.spec().error("backend", "is for layout=fused");
-  }
   shape.gate = keys.choice("gated", {"true", "false"}) == "true" ? 2 : 1;
   shape.tokens = keys.number_or("tokens", kLeastTokens, kMostOfOp, 4096);
   const int pad = static_cast<int>(keys.size("pad", 1));
@@ -241,9 +236,8 @@ double deviation_of(const OpKeys& keys, const ExpertShape& shape) {
 }  // namespace
 
 RequestedOp moe_op(const std::string& text, const MachineFacts& machine) {
-  const OpKeys keys(
-      text, {"dtype",  "tokens", "hidden",  "inter",    "top_k", "experts", "ep",        "moe_tp",   "pad",   "gated",
-             "layout", "part",   "backend", "received", "rows",  "hit",     "deviation", "expected", "eager", "l2"});
+  const OpKeys keys(text, {"dtype", "tokens", "hidden", "inter", "top_k", "experts", "ep", "moe_tp", "pad", "gated",
+                           "layout", "part", "received", "rows", "hit", "deviation", "expected", "eager", "l2"});
   const ExpertShape shape = shape_of(keys);
   const ExpertRole part = part_of(keys, shape.layout);
   const double deviation = deviation_of(keys, shape), expected = keys.amount("expected", 0);

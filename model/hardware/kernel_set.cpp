@@ -11,6 +11,22 @@ const std::string& name_of(Clock clock) { return profile_words::kClocks[static_c
 
 const std::string& name_of(Stack stack) { return profile_words::kStacks[static_cast<std::size_t>(stack)]; }
 
+const char* title_of(Stack stack) {
+  switch (stack) {
+    case Stack::sglang:
+      return "SGLang";
+    case Stack::trtllm:
+      return "TensorRT-LLM";
+    case Stack::vllm:
+      return "vLLM";
+    case Stack::megatron:
+      return "Megatron";
+    case Stack::none:
+      break;
+  }
+  return "";
+}
+
 bool KernelSet::knows(std::string_view group) const {
   for (std::size_t i = 0; i < kConstants; ++i) {
     if (group_of(i) == group && !std::isnan(constants[i])) return true;
@@ -53,28 +69,12 @@ int KernelSet::known_constants() const {
 
 namespace {
 
-// "moe_trtllm_gen_fp8" of a family "moe_fp8" whose kernels are those; "" of any other.
-std::string name_by_backend(const std::string& family, const FamilyFit& fit) {
-  const std::string experts = "moe_", backend = "trtllm_gen_";
-  const bool is_usual = family.starts_with(experts) && !family.starts_with(experts + backend);
-  if (!is_usual || fit.form == nullptr || fit.form->name != "trtllm_gen_moe") return "";
-  return experts + backend + family.substr(experts.size());
-}
-
 void take(const std::string& family, const FamilyFit& fit, KernelSet& set) {
   FamilyFit& mine = set.fits.try_emplace(family, fit).first->second;
   if (std::isnan(mine.jitter)) mine.jitter = fit.jitter;  // tables of single times do not tell it
 }
 
 }  // namespace
-
-void name_by_backend(KernelSet& set) {
-  std::map<std::string, FamilyFit> named;
-  for (const auto& [family, fit] : set.fits) {
-    if (std::string name = name_by_backend(family, fit); !name.empty()) named.emplace(std::move(name), fit);
-  }
-  set.fits.merge(std::move(named));
-}
 
 void borrow(const KernelSet& lender, KernelSet& set) {
   if (lender.by_name_only) return;
@@ -89,10 +89,7 @@ void borrow(const KernelSet& lender, KernelSet& set) {
     set.constants[i] = lender.constants[i];
     set.origins[i] = lender.origins[i];
   }
-  for (const auto& [family, fit] : lender.fits) {
-    take(family, fit, set);
-    if (const std::string name = name_by_backend(family, fit); !name.empty()) take(name, fit, set);
-  }
+  for (const auto& [family, fit] : lender.fits) take(family, fit, set);
 }
 
 }  // namespace moeline

@@ -49,10 +49,12 @@ struct FamilyFit {
   bool other_machine = false;     ///< carried over from another profile
 };
 
-/// A program that serves models. Its habits come with its kernels: how tokens reach experts, and which kernels run
-/// them.
-enum class Stack { none, sglang, trtllm, vllm };
+/// A program that serves models, or trains them. Its habits come with its kernels: how tokens reach experts, and which
+/// kernels run them.
+enum class Stack { none, sglang, trtllm, vllm, megatron };
 [[nodiscard]] const std::string& name_of(Stack stack);
+/// "TensorRT-LLM"; "" where there is none.
+[[nodiscard]] const char* title_of(Stack stack);
 
 /// One body of kernels at one date.
 struct KernelSet {
@@ -64,6 +66,7 @@ struct KernelSet {
   Clock clock = Clock::unknown;
   bool of_a_stack = false;    ///< its own families have forms, each with constants of its own
   bool by_name_only = false;  ///< neither a default nor a lender: its measurements are too few, or of another time
+  Generation generation = Generation::other;  ///< of the GPU that it belongs to
   MachineFacts fitted_on;     ///< the machine that the measurements were made on
   Constants constants{};
   std::array<std::string, kConstants> origins;  ///< set that a constant was fitted for, named as in FamilyFit
@@ -71,9 +74,10 @@ struct KernelSet {
   /// Throughput of whole runs that were published of the machine, by phase: predicted with this set / published - 1.
   std::map<std::string, double> published_errors;
   LearntKernels learnt;  ///< what a trace says of it; empty: it is no learnt set
+  std::string tables;    ///< the set below a learnt one, or one that has another stack's tables; "": it has its own
 
-  /// The set whose curves are evaluated: of a learnt one that below it.
-  [[nodiscard]] const std::string& fitted_name() const { return learnt.empty() ? name : learnt.over; }
+  /// The set whose curves are evaluated.
+  [[nodiscard]] const std::string& fitted_name() const { return tables.empty() ? name : tables; }
   [[nodiscard]] double operator[](Constant c) const { return constants[static_cast<std::size_t>(c)]; }
   [[nodiscard]] bool knows(std::string_view group) const;
   /// Of all kernels that a step needs: has products of matrices. One library's kernels are lent to others alone.
@@ -90,9 +94,5 @@ struct KernelSet {
 
 /// What `set` does not know, from `lender`: whole groups of constants, and families.
 void borrow(const KernelSet& lender, KernelSet& set);
-
-/// Where a stack's usual experts are trtllm-gen's (MoeBackend), gives their families that name as well: a set that
-/// borrows takes them by both.
-void name_by_backend(KernelSet& set);
 
 }  // namespace moeline

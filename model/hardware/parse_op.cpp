@@ -182,7 +182,6 @@ OpWriter experts(const Operator& op) {
   writer.add("dtype", by_fp8 ? "mxfp4_fp8" : name_of(e.weights)).add("tokens", e.tokens).add("hidden", e.hidden);
   writer.add("inter", e.width).add("top_k", e.top_k).add("experts", e.experts).add("ep", e.ep);
   if (e.gate == 1) writer.add("gated", "false");
-  if (e.backend == MoeBackend::trtllm_gen) writer.add("backend", "trtllm_gen");
   writer.add_unless(0.0, "received", e.received).add_if_given("rows", e.rows).add_if_given("hit", e.hit);
   return writer.add_unless(0.0, "deviation", op.rows_deviation).add_unless(0.0, "expected", op.expected_rows);
 }

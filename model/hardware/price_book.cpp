@@ -37,15 +37,15 @@ std::shared_ptr<const Price> PriceBook::price(const Operator& op, const PriceCon
 }
 
 std::shared_ptr<PriceBook> prices_of(const std::shared_ptr<const HardwareProfile>& profile, const std::string& set,
-                                     const std::string& needed) {
+                                     const std::string& needed, const Libraries& libraries) {
   // The profile is known by where it lies, and stays there as long as its books are known.
   using Book = std::pair<std::shared_ptr<const HardwareProfile>, std::shared_ptr<PriceBook>>;
   constexpr std::size_t kMostBooks = 8;
-  static Memo<std::tuple<const HardwareProfile*, std::string, std::string>, Book> books(kMostBooks);
+  static Memo<std::tuple<const HardwareProfile*, std::string, std::string, Libraries>, Book> books(kMostBooks);
   const auto make = [&] {
-    return Book{profile, std::make_shared<PriceBook>(profile->facts, profile->kernels(set, needed))};
+    return Book{profile, std::make_shared<PriceBook>(profile->facts, kernels_by(*profile, set, needed, libraries))};
   };
-  return books.get({profile.get(), set, needed}, make)->second;
+  return books.get({profile.get(), set, needed, libraries}, make)->second;
 }
 
 }  // namespace moeline

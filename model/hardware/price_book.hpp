@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "hardware/kernel_library.hpp"
 #include "hardware/price.hpp"
 
 namespace moeline {
@@ -46,9 +47,10 @@ class PriceBook {
   std::unordered_map<Key, std::shared_ptr<const Price>, Hash, Equal> prices_;
 };
 
-/// Of HardwareProfile::kernels(set, needed): one book for all who ask, so that they share prices, but for those who ask
-/// first at the same time. The last eight or fewer are kept.
+/// Of kernels_by(profile, set, needed, libraries): one book for all who ask, so that they share prices, but for those
+/// who ask first at the same time. The last eight or fewer are kept.
 [[nodiscard]] std::shared_ptr<PriceBook> prices_of(const std::shared_ptr<const HardwareProfile>& profile,
-                                                   const std::string& set, const std::string& needed);
+                                                   const std::string& set, const std::string& needed,
+                                                   const Libraries& libraries = {});
 
 }  // namespace moeline

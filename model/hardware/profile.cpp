@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
@@ -39,6 +40,7 @@ const KernelSet* choose(const HardwareProfile& profile, const std::string& set, 
 
 // A set by which kernels of the set below it are priced, as a trace says.
 KernelSet learnt_over(KernelSet below, const KernelSet& set) {
+  below.tables = below.fitted_name();
   below.name = set.name;
   below.date = set.date;
   below.source = set.source;
@@ -49,6 +51,42 @@ KernelSet learnt_over(KernelSet below, const KernelSet& set) {
     below.origins[kHost] = set.name;
   }
   return below;
+}
+
+// Names that need no set of their own.
+std::vector<std::string> with_stacks(std::vector<std::string> names) {
+  for (const Stack stack : {Stack::vllm, Stack::megatron}) names.push_back(name_of(stack));
+  return names;
+}
+
+constexpr std::string_view kOver = " over ";
+
+// A stack's habits over the tables of a set.
+struct HabitsOver {
+  Stack stack;
+  std::string set;
+};
+
+// Where it has none of its own, the nearest there are: vLLM runs FlashInfer's copies of TensorRT-LLM's kernels on
+// Blackwell, and FlashAttention-3, Triton and DeepGEMM before, as SGLang does.
+std::string nearest_tables(Stack stack, const HardwareProfile& profile) {
+  if (stack != Stack::vllm) return "";
+  const bool blackwell = profile.facts.generation() == Generation::blackwell;
+  for (const char* tables : {blackwell ? "trtllm" : "sglang", "sglang"}) {
+    if (profile.set_named(tables) != tables) return tables;
+  }
+  return "";
+}
+
+std::optional<HabitsOver> habits_over(const std::string& set, const HardwareProfile& profile) {
+  const std::size_t over = set.find(kOver);
+  const auto stack = known_name(set.substr(0, over), profile_words::kStacks);
+  if (!stack || *stack == name_of(Stack::none)) return std::nullopt;
+  const auto whose = choice_of<Stack>(*stack, profile_words::kStacks);
+  if (over != std::string::npos) return HabitsOver{whose, set.substr(over + kOver.size())};
+  const bool may_lack_tables = whose == Stack::vllm || whose == Stack::megatron;
+  if (!may_lack_tables || profile.set_named(set) != set) return std::nullopt;
+  return HabitsOver{whose, nearest_tables(whose, profile)};
 }
 
 }  // namespace
@@ -95,12 +133,18 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
   if (kernel_sets.empty() && carried_over.empty()) {
     throw SpecError(file, 0, "has no kernel set; see `moeline calibrate`");
   }
+  if (const auto habits = habits_over(set, *this)) {
+    KernelSet below = kernels(habits->set, needed);
+    below.tables = below.fitted_name();
+    below.name = fmt::format("{} over {}", name_of(habits->stack), below.name);
+    below.stack = habits->stack;
+    return below;
+  }
   const KernelSet* chosen = choose(*this, set.empty() ? set : set_named(set), needed);
   if (chosen == nullptr && set.empty()) throw SpecError(file, 0, "has kernel sets by their name only");
-  if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, set_names()));
+  if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, with_stacks(set_names())));
   if (!chosen->learnt.empty()) return learnt_over(kernels(chosen->learnt.over, needed), *chosen);
   KernelSet complete = *chosen;
-  name_by_backend(complete);
   // Sets of serving stacks lend to each other first, and so do the others: an older set stays what it was.
   for (const bool of_a_stack : {chosen->of_a_stack, !chosen->of_a_stack}) {
     const auto lend = [&](const KernelSet& other) {
@@ -275,7 +319,10 @@ const std::vector<std::string> kProfileKeys = {"name", "extends", "facts", "kern
 
 void read_kernel_sets(const Spec& spec, HardwareProfile& profile) {
   const Spec sets = spec.map_or_empty("kernel_sets");
-  for (const std::string& name : sets.keys()) profile.kernel_sets.push_back(read_kernel_set(name, sets.map(name)));
+  for (const std::string& name : sets.keys()) {
+    profile.kernel_sets.push_back(read_kernel_set(name, sets.map(name)));
+    profile.kernel_sets.back().generation = profile.facts.generation();
+  }
   std::stable_sort(profile.kernel_sets.begin(), profile.kernel_sets.end(),
                    [](const KernelSet& a, const KernelSet& b) { return a.date < b.date; });
 }
@@ -287,7 +334,9 @@ void check_learnt_sets(const Spec& spec, const HardwareProfile& profile) {
     if (!set.learnt.empty()) std::erase(fitted, set.name);
   }
   for (const KernelSet& set : profile.kernel_sets) {
-    if (set.learnt.empty() || known_name(set.learnt.over, fitted)) continue;
+    const std::size_t over = set.learnt.over.find(kOver);  // of "vllm over sglang-0.5.14" the tables
+    const std::string tables = over == std::string::npos ? set.learnt.over : set.learnt.over.substr(over + kOver.size());
+    if (set.learnt.empty() || known_name(tables, fitted)) continue;
     const Spec written = spec.map("kernel_sets").map(set.name);
     throw written.error("over", "names an " + unknown_name("kernel set", set.learnt.over, fitted));
   }

@@ -25,8 +25,9 @@ struct HardwareProfile {
   /// The set of that name, the profile's own or else one carried over; with "" the newest own that knows `needed`, of
   /// the sets carried over where there is none of its own. Groups of constants and families that it lacks are borrowed:
   /// from the profile's other sets, newest first, then from those carried over, that of the same name first; sets of
-  /// serving stacks from each other before they do from the rest, and the other way round. Throws
-  /// SpecError with the nearest name.
+  /// serving stacks from each other before they do from the rest, and the other way round. "vllm over sglang", or
+  /// "vllm" where no set is called so, is a stack's habits over another's tables. Throws SpecError with the nearest
+  /// name.
   [[nodiscard]] KernelSet kernels(const std::string& set, std::string_view needed = "") const;
   /// The set that is meant: by its whole name, or by what stands before its version or date ("sglang", "open"), of
   /// which the newest is taken, own sets before those carried over. The name itself where there is none.

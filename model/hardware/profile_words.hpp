@@ -15,6 +15,7 @@ inline constexpr const char* kNarrow = "narrow";
 inline constexpr const char* kWide = "wide";
 inline const std::vector<std::string> kClocks = {"burst", "sustained", "unknown"};  // in the order of Clock
 
-inline const std::vector<std::string> kStacks = {"none", "sglang", "trtllm", "vllm"};  // in the order of Stack
+inline const std::vector<std::string> kStacks = {"none", "sglang", "trtllm", "vllm",
+                                                 "megatron"};  // in the order of Stack
 
 }  // namespace moeline::profile_words

@@ -155,7 +155,6 @@ bool has_role(ExpertLayout layout, ExpertRole role) {
 std::string measured_expert_layer(const ExpertShape& shape) {
   std::string name = "moe_";
   if (shape.layout != ExpertLayout::fused) name += name_of(shape.layout) + "_";
-  if (shape.backend == MoeBackend::trtllm_gen) name += "trtllm_gen_";
   name += name_of(shape.weights);
   if (shape.weights == Precision::mxfp4 && shape.math == Precision::fp8) name += "_fp8";
   return shape.gate > 1 ? name : name + "_nongated";

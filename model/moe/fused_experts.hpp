@@ -48,8 +48,8 @@ struct ExpertMatrix {
 /// whoever dispatched them chose the experts.
 [[nodiscard]] bool has_role(ExpertLayout layout, ExpertRole role);
 
-/// The family of measured layers that a layer belongs to: "moe_fp8", "moe_masked_fp8", "moe_nvfp4_nongated",
-/// "moe_trtllm_gen_fp8".
+/// The family of measured layers that a layer belongs to: "moe_fp8", "moe_masked_fp8",
+/// "moe_nvfp4_nongated".
 [[nodiscard]] std::string measured_expert_layer(const ExpertShape& shape);
 
 /// The kernels of a layer in launch order; the role of `shape` is not read.

@@ -61,9 +61,9 @@ struct InferenceWork : RankWork {
   int moe_tp = 1;
   ContextMode context = ContextMode::all_gather;
   CommMode mode = CommMode::normal;
-  Precision dispatch = Precision::fp8;     ///< that tokens travel in
-  MoeBackend backend = MoeBackend::usual;  ///< of fused experts
-  ExpertPadding expert_padding;            ///< of these
+  Precision dispatch = Precision::fp8;  ///< that tokens travel in
+  bool experts_choose = false;          ///< the fused layer's kernels choose the experts themselves
+  ExpertPadding expert_padding;         ///< of these
   SmallKernelHabits kernels;
   bool shared_beside = false;    ///< shared experts run beside the routed ones
   double most_custom_bytes = 0;  ///< of messages that the stack's own all-reduce takes; 0: it has none

@@ -192,13 +192,13 @@ void attend_in_ring(Linear& linear, const AttentionWork& of) {
 }
 
 // The expert choice: scores, groups and top-k in one kernel, or where layers are `hashed` a table of tokens; weights in
-// another, but where the kernel of the choice normalises them as well. trtllm-gen's experts choose themselves.
+// another, but where the kernel of the choice normalises them as well.
 void route(Linear& linear, const InferenceWork& work, bool hashed) {
   const Architecture& m = work.model;
   const double t = work.own_tokens();
   const double scores = m.n_routed_experts + m.zero_expert_num;
   linear.add(kRouterGate, linear_gemm(Precision::bf16, "router gate", t, scores, m.hidden_size));
-  if (!hashed && work.backend == MoeBackend::trtllm_gen) return;
+  if (!hashed && work.experts_choose) return;
   linear.add(kRouterChoice, hashed
                                 ? small("experts of the tokens")
                                 : as_small(SmallKernel::expert_choice, routing_scan("scores and top-k", t * scores)));

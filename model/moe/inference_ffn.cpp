@@ -44,7 +44,6 @@ ExpertShape expert_shape(const InferenceWork& work, const Block& block) {
   shape.gate = gates(m);
   shape.weights = weights;
   shape.math = work.fused_format(weights);
-  shape.backend = work.backend;
   shape.rows = work.load.valid;
   shape.hit = work.load.hit;
   if (work.mode == CommMode::fused) shape.layout = ExpertLayout::mega;
@@ -55,7 +54,6 @@ ExpertShape expert_shape(const InferenceWork& work, const Block& block) {
 Operator as_part(const InferenceWork& work, const Block& block, ExpertRole role, Operator op) {
   ExpertShape shape = expert_shape(work, block);
   shape.role = role;
-  shape.backend = MoeBackend::usual;
   shape.math = work.tensor_format(shape.weights);
   shape.layout = work.masked() ? ExpertLayout::masked : ExpertLayout::contiguous;
   // Kernels of a contiguous layout go through the tokens that reached the rank.

@@ -83,12 +83,6 @@ enum class ExpertLayout {
   mega,        ///< from the ranks' tokens and back, over NVLink, all in one kernel (DeepGEMM's MegaMoE)
 };
 
-/// Of which body of kernels a fused layer consists.
-enum class MoeBackend {
-  usual,       ///< the stack's own, of which its tables have one
-  trtllm_gen,  ///< TensorRT-LLM's for few tokens on Blackwell, which SGLang has by FlashInfer as its usual ones
-};
-
 /// One rank's part of a layer of routed experts that a serving stack runs as one body of kernels.
 struct ExpertShape {
   ExpertRole role = ExpertRole::none;
@@ -104,7 +98,6 @@ struct ExpertShape {
   Precision weights = Precision::bf16;
   Precision math = Precision::bf16;  ///< that rows are multiplied in, quantised to it where it is below BF16
   ExpertLayout layout = ExpertLayout::fused;
-  MoeBackend backend = MoeBackend::usual;
   std::optional<double> rows{};  ///< that the rank's experts get; null: those of balanced loads, one at least
   std::optional<double> hit{};   ///< local experts that get any; null: as many as balanced loads give rows to
   bool eager = false;  ///< with what a host takes that launches the kernels one by one; of the contiguous layout alone

@@ -23,19 +23,21 @@ struct RankWork {
   Architecture model;
   int ep = 64;
   int gpus_per_node = 8;
-  Spread spread;           ///< of tokens over nodes and ranks
-  ExpertLoad load;         ///< of this rank's experts
-  ElasticChoices elastic;  ///< of DeepEP's second version
-  bool has_fp4 = false;    ///< tensor cores that multiply FP4; others unpack it
+  Spread spread;                          ///< of tokens over nodes and ranks
+  ExpertLoad load;                        ///< of this rank's experts
+  ElasticChoices elastic;                 ///< of DeepEP's second version
+  bool has_fp4 = false;                   ///< tensor cores that multiply FP4; others unpack it
+  Precision mxfp4_rows = Precision::fp8;  ///< with which these multiply MXFP4, in fused experts
 
   /// What weights of this format are multiplied in.
   [[nodiscard]] Precision tensor_format(Precision weights) const {
     const bool itself = is_fp8_by_tensor(weights) || (weights == Precision::nvfp4 && has_fp4);
     return itself ? weights : multiplied_in(weights);
   }
-  /// The same of experts that run as one fused layer: tensor cores that multiply FP4 take MXFP4 with rows in MXFP8.
+  /// The same of experts that run as one fused layer: tensor cores that multiply FP4 take MXFP4 with rows in MXFP8, or
+  /// in BF16.
   [[nodiscard]] Precision fused_format(Precision weights) const {
-    return weights == Precision::mxfp4 && has_fp4 ? Precision::fp8 : tensor_format(weights);
+    return weights == Precision::mxfp4 && has_fp4 ? mxfp4_rows : tensor_format(weights);
   }
 };
 

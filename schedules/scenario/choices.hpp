@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/spec.hpp"
+#include "hardware/kernel_library.hpp"
 #include "hardware/kernel_set.hpp"
 #include "moe/dispatcher.hpp"
 #include "moe/operator.hpp"
@@ -67,6 +68,12 @@ enum class GraphBatch {
 /// What kernels that compute beside a transfer do to it.
 enum class Neighbours { measured, none };
 
+/// Of sums over an attention group: whose kernel.
+enum class AllReduce {
+  stack,  ///< its own, up to the messages that it takes, which norms what it sums
+  nccl,
+};
+
 /// What collectives between nodes take: NCCL's time, or that of the links' peaks.
 enum class Collectives { nccl, ideal };
 
@@ -80,6 +87,8 @@ inline constexpr std::array kWords<Topology> = {"direct", "hybrid"};
 template <>
 inline constexpr std::array kWords<RowLayout> = {"contiguous", "expanded"};
 template <>
+inline constexpr std::array kWords<AllReduce> = {"stack", "nccl"};
+template <>
 inline constexpr std::array kWords<Collectives> = {"nccl", "ideal"};
 template <>
 inline constexpr std::array kWords<PiecesBy> = {"token", "expert"};
@@ -90,9 +99,11 @@ inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring", "copy_e
 template <>
 inline constexpr std::array kWords<StageSends> = {"nccl", "rdma"};
 template <>
-inline constexpr std::array kWords<Stack> = {"none", "sglang", "trtllm", "vllm"};
+inline constexpr std::array kWords<Stack> = {"none", "sglang", "trtllm", "vllm"};  // of those that serve
 template <>
-inline constexpr std::array kWords<MoeBackend> = {"usual", "trtllm_gen"};
+inline constexpr std::array kWords<AttentionBackend> = {"usual", "fa2", "fa3", "flashmla", "xqa", "trtllm_gen"};
+template <>
+inline constexpr std::array kWords<MoeBackend> = {"usual", "triton", "cutlass", "deepgemm", "marlin", "trtllm_gen"};
 template <>
 inline constexpr std::array kWords<Distribution> = {"balanced", "exact", "skewed", "power_law", "file", "given"};
 template <>

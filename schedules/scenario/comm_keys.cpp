@@ -45,6 +45,11 @@ const Table<Scenario>& comm() {
          "measured: kernels that compute beside a transfer of the normal mode slow its copies down; none: they do not"),
       of(&Comm::collectives, "collectives", words(words_of<Collectives>()),
          "between nodes: nccl, by its own cost model; ideal, at the links' peaks, for comparison"),
+      of(&Comm::all_reduce, "all_reduce", words(words_of<AllReduce>()),
+         "with tp above 1 in inference: stack, its own kernel up to the messages that it takes, which norms what it "
+         "sums, and nccl beyond; nccl for all; by default stack where its kernels have one")
+          .depends()
+          .when([](const Scenario& s) { return s.parallelism.tp > 1 && s.phase() != WorkloadPhase::train; }),
       of(&Comm::context, "context", words(words_of<ContextMode>()),
          "with cp above 1: how keys reach the ranks that share a prompt or a sequence; by default all_gather, in "
          "training without windows ring; copy_engines gather without SMs, of deepep_v2 inside an NVLink domain")

@@ -67,6 +67,9 @@ const Table<PrecisionWords>& precision() {
       key(&P::experts, "experts", words({"checkpoint", "bf16", "fp8", "nvfp4", "mxfp4", "int4"}), "of routed experts"),
       key(&P::kv_cache, "kv_cache", words({"checkpoint", "bf16", "fp8"}),
           "of the KV cache in memory, and as decode reads it"),
+      key(&P::expert_inputs, "expert_inputs", words({"stack", "bf16", "fp8"}),
+          "with what experts in MXFP4 that are one fused layer are multiplied, where tensor cores have FP4; by default "
+          "as the stack does"),
   };
   return kKeys;
 }
@@ -310,8 +313,12 @@ const Table<Setup>& top() {
                        "What a step consists of; `phase` decides which other keys there are"),
       mapping<S>("comm", comm().rows(), "The all-to-all", [](const S& s) { return comm().resolved(s.scenario); })
           .otherwise("{}"),
+      key(&Scenario::attention_backend, "attention_backend", words(words_of<AttentionBackend>()),
+          "whose kernels run attention's core; by default the stack's habit")
+          .depends()
+          .when([](const S& s) { return s.scenario.phase() != WorkloadPhase::train; }),
       key(&Scenario::moe_backend, "moe_backend", words(words_of<MoeBackend>()),
-          "kernels of experts that run as one fused layer; by default the stack's habit")
+          "whose kernels run experts that are one fused layer; by default the stack's habit")
           .depends()
           .when(runs_fused),
       key(&Scenario::shared_experts, "shared_experts", words(words_of<SharedExperts>()),

@@ -47,6 +47,7 @@ FractionOf fraction_of(Stack stack) {
     case Stack::trtllm:  // KvCacheCreator._cal_max_memory, tensorrt_llm/_torch/pyexecutor/_util.py
       return FractionOf::rest;
     case Stack::vllm:  // determine_available_memory, vllm/v1/worker/gpu_worker.py
+    case Stack::megatron:
     case Stack::none:
       break;
   }
@@ -61,6 +62,7 @@ std::string fraction_option(Stack stack) {
       return "TensorRT-LLM's free_gpu_memory_fraction";
     case Stack::vllm:
       return "vLLM's --gpu-memory-utilization";
+    case Stack::megatron:
     case Stack::none:
       break;
   }
@@ -86,6 +88,7 @@ int most_running(const Setup& setup, double cached_tokens) {
       return kTrtllm;
     case Stack::vllm:
       return setup.machine.facts.memory_gib < kVllmSmallGib ? kVllmOfSmall : kVllm;
+    case Stack::megatron:
     case Stack::none:
       break;
   }

@@ -64,16 +64,6 @@ std::string refused(CommMode mode, const Setup& setup) {
   return out_of_reach(mode, setup);
 }
 
-// The habit of the stack whose kernels are used, as far as the scenario may have it.
-CommMode usual_mode(const Setup& setup) {
-  const std::vector<CommMode>& modes = setup.scenario.kind().modes;
-  for (const CommMode mode : habits::inference_modes(setup)) {
-    const bool may = std::find(modes.begin(), modes.end(), mode) != modes.end();
-    if (may && refused(mode, setup).empty()) return mode;
-  }
-  return modes.front();
-}
-
 // Megatron's token dispatchers; DeepSeek's operators have their own.
 CommMode read_training_mode(const Spec& spec, const Setup& setup) {
   const bool megatron = setup.scenario.training.by_megatron();
@@ -95,6 +85,21 @@ CommMode read_training_mode(const Spec& spec, const Setup& setup) {
   throw spec.error("mode", ep == 1 ? "has nobody to send to where ep is 1; there is: none"
                                    : fmt::format("none, needs ep 1: {} ranks share the experts", ep));
 }
+
+}  // namespace
+
+CommMode usual_mode(const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  if (s.phase() == WorkloadPhase::train) return habits::training_mode(setup);
+  const std::vector<CommMode>& modes = s.kind().modes;
+  for (const CommMode mode : habits::inference_modes(setup)) {
+    const bool may = std::find(modes.begin(), modes.end(), mode) != modes.end();
+    if (may && refused(mode, setup).empty()) return mode;
+  }
+  return modes.front();
+}
+
+namespace {
 
 CommMode read_mode(const Spec& spec, const Setup& setup) {
   const Scenario& s = setup.scenario;
@@ -190,6 +195,22 @@ void read_context(const Spec& spec, Setup& setup) {
   }
 }
 
+void read_all_reduce(const Spec& spec, Setup& setup) {
+  constexpr const char* kKey = "all_reduce";
+  const bool shares = setup.scenario.parallelism.tp > 1 && setup.scenario.phase() != WorkloadPhase::train;
+  if (!shares) {
+    if (spec.has(kKey)) throw spec.error(kKey, "belongs to ranks that share attention in prefill and decode");
+    return;
+  }
+  AllReduce& taken = setup.scenario.comm.all_reduce;
+  const bool has_own = habits::has_own_all_reduce(setup);
+  taken = has_own ? AllReduce::stack : AllReduce::nccl;
+  keys::comm().read(spec, kKey, setup.scenario);
+  if (taken == AllReduce::stack && !has_own) {
+    throw spec.error(kKey, fmt::format("stack: the kernels of {} have none of their own", setup.machine.name));
+  }
+}
+
 // What DeepEP's second version moves beside tokens.
 void read_without_sms(const Spec& spec, Setup& setup) {
   const Scenario& s = setup.scenario;
@@ -218,6 +239,7 @@ void read_comm(const Spec& spec, Setup& setup) {
   read_context(spec, setup);
   keys::comm().read(spec, "neighbours", setup.scenario);
   keys::comm().read(spec, "collectives", setup.scenario);
+  read_all_reduce(spec, setup);
   read_layouts(spec, setup);
   read_without_sms(spec, setup);
   read_sms(spec, setup);

@@ -7,33 +7,6 @@
 #include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
-namespace {
-
-std::string measured_experts(const Setup& setup, MoeBackend backend, ExpertLayout layout = ExpertLayout::fused) {
-  RankWork work;
-  work.has_fp4 = setup.machine.facts.fp4_tflops > 0;
-  ExpertShape shape;
-  shape.weights = setup.model.expert_weights;
-  shape.math = work.fused_format(shape.weights);
-  shape.backend = backend;
-  shape.layout = layout;
-  return measured_expert_layer(shape);
-}
-
-bool has_trtllm_gen(const Setup& setup) {
-  return setup.kernels().fits.contains(measured_experts(setup, MoeBackend::trtllm_gen));
-}
-
-// The stack's own usual kernels are those as well, here or on the machine that they are carried over from.
-bool usual_is_trtllm_gen(const Setup& setup) {
-  const auto usual = setup.kernels().fits.find(measured_experts(setup, MoeBackend::usual));
-  if (usual == setup.kernels().fits.end() || usual->second.form == nullptr) return false;
-  const std::string &of = usual->second.kernel_set, &chosen = setup.kernels().fitted_name();
-  return (of == chosen || of.ends_with(": " + chosen)) && usual->second.form->name == "trtllm_gen_moe";
-}
-
-}  // namespace
-
 bool runs_fused(const Setup& setup) {
   return setup.model.n_routed_experts > 0 && setup.scenario.phase() != WorkloadPhase::train &&
          dispatcher_of(setup.scenario.comm.mode).arrival == Arrival::gathered &&
@@ -45,23 +18,7 @@ bool serves_shared_experts(const Setup& setup) {
 }
 
 bool has_mega_moe(const Setup& setup) {
-  return setup.kernels().fits.contains(measured_experts(setup, MoeBackend::usual, ExpertLayout::mega));
-}
-
-MoeBackend read_moe_backend(const Spec& spec, const Setup& setup) {
-  const bool fused = runs_fused(setup);
-  if (spec.has("moe_backend")) {
-    const MoeBackend asked = read_choice(spec, "moe_backend", MoeBackend::usual);
-    if (!fused) throw spec.error("moe_backend", "does not apply: no experts run as one fused layer");
-    if (asked == MoeBackend::trtllm_gen && !has_trtllm_gen(setup)) {
-      throw spec.error("moe_backend", fmt::format("trtllm_gen: no kernels of {} have {} experts by it",
-                                                  setup.machine.name, name_of(setup.model.expert_weights)));
-    }
-    return asked;
-  }
-  if (!fused || !has_trtllm_gen(setup)) return MoeBackend::usual;
-  const bool takes_it = habits::takes_trtllm_gen(setup) || usual_is_trtllm_gen(setup);
-  return takes_it ? MoeBackend::trtllm_gen : MoeBackend::usual;
+  return setup.kernels().fits.contains(measured_experts(setup, ExpertLayout::mega));
 }
 
 SharedExperts read_shared_experts(const Spec& spec, const Setup& setup) {

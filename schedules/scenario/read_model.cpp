@@ -120,7 +120,8 @@ void read_training_operators(const Spec& scenario, Setup& setup) {
   Architecture& model = setup.model;
   const Spec training = scenario.map_or_empty("training");
   TrainingOperators& operators = setup.scenario.training.operators;
-  operators = read_choice(training, kOperators, usual_operators(model));
+  const bool megatron = same_but_for_case(setup.scenario.kernels, name_of(Stack::megatron));
+  operators = read_choice(training, kOperators, megatron ? TrainingOperators::megatron : usual_operators(model));
   if (operators == TrainingOperators::deepseek) {
     check_deepseek(training, model);
   } else {

@@ -96,6 +96,13 @@ void read_kernels(const Spec& spec, const std::shared_ptr<const HardwareProfile>
     setup.prices = prices_of(profile, learnt.over, needed);
   }
   s.kernels = setup.kernels().name;
+  const bool trains = s.phase() == WorkloadPhase::train;
+  const Stack stack = setup.kernels().stack;
+  if (trains && stack == Stack::vllm) throw spec.error("kernels", "vllm serves, and this is training");
+  if (!trains && stack == Stack::megatron) throw spec.error("kernels", "megatron trains, and this is no training");
+  if (stack == Stack::megatron && !s.training.by_megatron()) {
+    throw spec.error("kernels", "megatron has operators of its own: training.operators is megatron");
+  }
 }
 
 std::vector<std::string> overlap_words(const ScheduleKind& kind) {
@@ -305,7 +312,6 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   if (is_staged(s) && kv_transfer_MB(s.workload) > 0) {
     throw spec.map("workload").error("kv_transfer_MB", "goes with pp 1: beside a pipeline it is not modelled");
   }
-  s.moe_backend = read_moe_backend(spec, setup);
   read_layers(spec, setup.model, s);
   read_routing(routing, setup.model, gpus_per_node, s);
   s.overlap = read_overlap(spec, s);
@@ -321,6 +327,7 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   keys::top().read(spec, "seed", setup);
   draw(setup, s.seed);
   check_graph_batch(spec.map("workload"), setup);
+  read_backends(spec, profile, setup);
   return setup;
 }
 

@@ -2,6 +2,7 @@
 // is ignored. Ordinary keys are read by their rows (keys.hpp); what depends on others is said here.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -79,7 +80,10 @@ void check_pipeline(const Spec& spec, const Scenario& scenario);
 
 // read_comm.cpp
 
+/// How tokens reach experts by the habit of the stack whose kernels are used, as far as the scenario may have it.
 /// REQUIRES: `setup` has its scenario's parallelism.
+[[nodiscard]] CommMode usual_mode(const Setup& setup);
+/// REQUIRES: the same.
 void read_comm(const Spec& spec, Setup& setup);
 /// REQUIRES: and knows how its kernels are launched.
 void read_cpu_sync(const Spec& comm, Setup& setup);
@@ -92,9 +96,6 @@ void read_cpu_sync(const Spec& comm, Setup& setup);
 /// Whether shared experts may run elsewhere than before the routed ones: there are some, and it is no training.
 [[nodiscard]] bool serves_shared_experts(const Setup& setup);
 
-/// Which kernels a fused layer of experts consists of. REQUIRES: comm has been read.
-[[nodiscard]] MoeBackend read_moe_backend(const Spec& spec, const Setup& setup);
-
 /// Whether the kernels have the model's experts in one kernel with their transfers.
 [[nodiscard]] bool has_mega_moe(const Setup& setup);
 
@@ -102,6 +103,17 @@ void read_cpu_sync(const Spec& comm, Setup& setup);
 [[nodiscard]] SharedExperts read_shared_experts(const Spec& spec, const Setup& setup);
 /// Sets `launch` and `graphs`. A list of parts of a layer belongs to training by Megatron's operators.
 void read_launch(const Spec& spec, Setup& setup);
+
+// read_backends.cpp: whose kernels run attention and experts
+
+/// The family of measured layers that the model's experts belong to. REQUIRES: the setup knows its kernels.
+[[nodiscard]] std::string measured_experts(const Setup& setup, ExpertLayout layout);
+/// Of the core of the first layer that attends to keys, in decode where a step decodes; "": none does, or it is
+/// training. REQUIRES: all else has been read and drawn.
+[[nodiscard]] std::string attention_family(const Setup& setup);
+/// `moe_backend` and `attention_backend`; takes the kernels from other sets where it must. REQUIRES: all else has been
+/// read and drawn.
+void read_backends(const Spec& spec, const std::shared_ptr<const HardwareProfile>& profile, Setup& setup);
 
 // read_training.cpp
 

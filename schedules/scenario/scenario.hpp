@@ -34,6 +34,7 @@ struct Comm {
   Precision combine = Precision::bf16;  ///< and their results
   Neighbours neighbours = Neighbours::measured;
   Collectives collectives = Collectives::nccl;
+  AllReduce all_reduce = AllReduce::nccl;  ///< of an attention group's partial sums, in inference
   ContextMode context = ContextMode::all_gather;
   // Of DeepEP's second version.
   StageSends stage_sends = StageSends::nccl;
@@ -106,7 +107,7 @@ struct SlotCosts {
 
 /// Number formats that a scenario asks for, "checkpoint" where the model's own count.
 struct PrecisionWords {
-  std::string linear = "checkpoint", experts = "checkpoint", kv_cache = "checkpoint";
+  std::string linear = "checkpoint", experts = "checkpoint", kv_cache = "checkpoint", expert_inputs = "stack";
 };
 
 struct MemoryChoices {
@@ -124,6 +125,7 @@ struct Scenario {
   Parallelism parallelism;
   Workload workload;
   Comm comm;
+  AttentionBackend attention_backend = AttentionBackend::usual;
   MoeBackend moe_backend = MoeBackend::usual;
   SharedExperts shared_experts = SharedExperts::in_turn;
   Routing routing;
@@ -214,6 +216,8 @@ struct Setup {
   /// whose attention is then not what it looks like.
   [[nodiscard]] InferenceWork inference_work(const MicroBatch& micro_batch, int moe_layer = 0, int rank = 0,
                                              const Piece& tokens = {}) const;
+  /// With what fused experts in MXFP4 are multiplied, on tensor cores that have FP4.
+  [[nodiscard]] Precision mxfp4_rows() const;
   /// One rank stands for all, and waits for those that are not there.
   [[nodiscard]] bool expects_waits() const { return !every_rank && !free_communication; }
   [[nodiscard]] int simulated_ranks() const { return every_rank ? scenario.parallelism.group() : 1; }

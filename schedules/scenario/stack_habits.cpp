@@ -11,13 +11,15 @@
 namespace moeline::habits {
 namespace {
 
-bool is_blackwell(const Setup& setup) { return setup.machine.facts.fp4_tflops > 0; }
+bool is_blackwell(const Setup& setup) { return setup.machine.facts.generation() == Generation::blackwell; }
 
 // TensorRT-LLM gathers tokens where it has no all-to-all for the machine (its fused_moe's alltoall methods; DeepEP is
-// an option there). SGLang has DeepEP's modes for wide expert parallelism, and so has whoever has no habit. No
+// an option there). vLLM gathers them unless told otherwise (all2all_backend allgather_reducescatter,
+// vllm/config/parallel.py). SGLang has DeepEP's modes for wide expert parallelism, and so has whoever has no habit. No
 // all-to-all sends tokens to a part of an expert.
 bool gathers_tokens(const Setup& setup) {
-  return setup.scenario.parallelism.moe_tp > 1 || setup.kernels().stack == Stack::trtllm;
+  const Stack stack = setup.kernels().stack;
+  return setup.scenario.parallelism.moe_tp > 1 || stack == Stack::trtllm || stack == Stack::vllm;
 }
 
 // An all-to-all over NVLink, where it was measured. TensorRT-LLM has it for every format (select_alltoall_method_type
@@ -28,7 +30,17 @@ bool sends_over_nvlink(const Setup& setup) {
   if (!setup.kernels().fits.contains("nvlink_dispatch")) return false;
   const Precision experts = setup.model.expert_weights;
   const bool four_bits = experts == Precision::nvfp4 || experts == Precision::mxfp4;
-  return setup.kernels().stack != Stack::sglang || four_bits;
+  switch (setup.kernels().stack) {
+    case Stack::vllm:  // an option (flashinfer_nvlink_one_sided)
+      return false;
+    case Stack::sglang:
+      return four_bits;
+    case Stack::trtllm:
+    case Stack::megatron:
+    case Stack::none:
+      break;
+  }
+  return true;
 }
 
 }  // namespace
@@ -99,7 +111,8 @@ int transfer_sms(CommMode mode, const Setup& setup) {
   if (mode == CommMode::all_to_all) return 0;
   if (mode == CommMode::deepep_v2) return deep_ep_v2_sms_of(setup);
   if (mode == CommMode::hybrid_ep) return hybrid_ep_usual_sms(setup.in_one_domain());
-  return setup.scenario.phase() == WorkloadPhase::train ? 20 : 24;
+  const bool vllm = setup.kernels().stack == Stack::vllm;  // DeepEPHTAll2AllManager, num_sms
+  return setup.scenario.phase() == WorkloadPhase::train || vllm ? 20 : 24;
 }
 
 // SGLang's defaults for its single-batch overlap.
@@ -114,15 +127,10 @@ ContextMode context_mode(WorkloadPhase phase, bool has_windows) {
 }
 
 // SGLang's and TensorRT-LLM's tables have one of their own beside NCCL's (curves/form.hpp).
-double largest_custom_all_reduce(const Setup& setup) {
-  const bool has_one = setup.kernels().fits.contains("custom_all_reduce");
-  return has_one ? most_custom_bytes(setup.machine.facts) : 0;
-}
+bool has_own_all_reduce(const Setup& setup) { return setup.kernels().fits.contains("custom_all_reduce"); }
 
-// TensorRT-LLM's published configurations for Blackwell (examples/configs): its own kernels for few tokens where ranks
-// share attention, CUTLASS or DeepGEMM, which its tables have as usual, with attention data parallelism.
-bool takes_trtllm_gen(const Setup& setup) {
-  return setup.kernels().stack == Stack::trtllm && setup.scenario.parallelism.attention_groups() == 1;
+double largest_custom_all_reduce(const Setup& setup) {
+  return setup.scenario.comm.all_reduce == AllReduce::stack ? most_custom_bytes(setup.machine.facts) : 0;
 }
 
 // MXFP4's alone: widths in other formats are whole tiles of their kernels where their blocks are. vLLM's
@@ -136,29 +144,31 @@ ExpertPadding expert_padding(const Setup& setup) {
   const Stack stack = setup.kernels().stack;
   if (stack == Stack::trtllm) return is_blackwell(setup) ? ExpertPadding{128, 512} : ExpertPadding{};
   const Layer& layer = setup.model.layer(setup.model.first_main_layer());
-  if (stack == Stack::none || layer.formats.attention_in != Precision::bf16) return {};
+  const bool pads_all = stack == Stack::vllm;
+  if (stack == Stack::none || (!pads_all && layer.formats.attention_in != Precision::bf16)) return {};
   return is_blackwell(setup) ? ExpertPadding{256, 256} : ExpertPadding{64, 256};
 }
 
 // The choice of experts normalises their weights in SGLang since its pull request 7751 (July 2025) and in vLLM since
 // 26717 (October 2025); of TensorRT-LLM it is assumed. SGLang's sampler takes FP32, as its decode traces
-// on B300 and MI300X show. There AMD's kernels norm heads that were copied before: a set that has that copy measured is
-// of them.
+// on B300 and MI300X show, and so does vLLM's (v1/sample/sampler.py). There AMD's kernels norm heads that were copied
+// before: a set that has that copy measured is of them.
 SmallKernelHabits small_kernels(const Setup& setup) {
   const KernelSet& set = setup.kernels();
   return {.copies_heads = set.fits.contains(name_of(SmallKernel::head_copy)),
           .choice_normalises = set.stack != Stack::none,
-          .casts_logits = set.stack == Stack::sglang};
+          .casts_logits = set.stack == Stack::sglang || set.stack == Stack::vllm};
 }
 
-// SGLang's dual stream: in a CUDA graph, up to 1024 tokens (DUAL_STREAM_TOKEN_THRESHOLD). TensorRT-LLM and vLLM have a
-// second stream for them as well.
+// SGLang's dual stream: in a CUDA graph, up to 1024 tokens (DUAL_STREAM_TOKEN_THRESHOLD). TensorRT-LLM has a second
+// stream for them as well, and vLLM up to 256 (VLLM_SHARED_EXPERTS_STREAM_TOKEN_THRESHOLD).
 bool runs_shared_beside(const Setup& setup) {
-  constexpr int kMostTokens = 1024;
+  constexpr int kUsual = 1024, kVllm = 256;
   const Scenario& s = setup.scenario;
   if (s.phase() != WorkloadPhase::decode || s.launch != Launch::graph) return false;
   const DecodeWorkload& answers = *decode_of(s.workload);
-  return setup.kernels().of_a_stack && answers.batch_size * answers.query_len <= kMostTokens;
+  const int most = setup.kernels().stack == Stack::vllm ? kVllm : kUsual;
+  return setup.kernels().of_a_stack && answers.batch_size * answers.query_len <= most;
 }
 
 // A transfer that holds SMs until its end is not issued and received; it has a stream of its own. On Blackwell SGLang's
@@ -173,9 +183,20 @@ const std::string& overlap_plan(const Setup& setup) {
 Launch launch(WorkloadPhase phase) { return phase == WorkloadPhase::decode ? Launch::graph : Launch::stream; }
 
 // SGLang gives the last stages one more (srt/distributed/utils.py, get_pp_indices), TensorRT-LLM the first ones
-// (mapping.py, pp_layers), and so does whoever has no habit.
+// (mapping.py, pp_layers), and so does whoever has no habit; vLLM those before the last, which has the LM head
+// (distributed/utils.py, get_pp_indices).
 int first_longer_stage(const Setup& setup, int stages, int longer) {
-  return setup.kernels().stack == Stack::sglang ? stages - longer : 0;
+  switch (setup.kernels().stack) {
+    case Stack::sglang:
+      return stages - longer;
+    case Stack::vllm:
+      return stages - longer - 1;
+    case Stack::trtllm:
+    case Stack::megatron:
+    case Stack::none:
+      break;
+  }
+  return 0;
 }
 
 namespace {
@@ -239,6 +260,7 @@ std::vector<int> captured_batches(const Setup& setup) {
     case Stack::vllm:
       return vllm_batches(query_len);
     case Stack::trtllm:
+    case Stack::megatron:
     case Stack::none:
       break;
   }

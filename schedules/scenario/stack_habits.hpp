@@ -27,13 +27,13 @@ namespace moeline::habits {
 [[nodiscard]] int released_sms(const Setup& setup);
 /// How keys reach the ranks that share a prompt or a sequence.
 [[nodiscard]] ContextMode context_mode(WorkloadPhase phase, bool has_windows);
-/// Bytes of the largest message that the stack's own all-reduce takes; 0: it has none.
+/// Whether its kernels have an all-reduce beside NCCL's.
+[[nodiscard]] bool has_own_all_reduce(const Setup& setup);
+/// Bytes of the largest message that the stack's own all-reduce takes; 0: it has none, or is not to run.
 [[nodiscard]] double largest_custom_all_reduce(const Setup& setup);
 
-// Which kernels run. REQUIRES: the setup has its comm and launch.
+// Which kernels run beside those of kernel_habits.hpp. REQUIRES: the setup has its comm and launch.
 
-/// Whether experts run by trtllm-gen's kernels where the kernel set has them.
-[[nodiscard]] bool takes_trtllm_gen(const Setup& setup);
 /// What it pads the weights of experts to that run as one fused layer.
 [[nodiscard]] ExpertPadding expert_padding(const Setup& setup);
 /// Which small kernels of a layer it runs apart, and which in one.

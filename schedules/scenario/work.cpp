@@ -4,6 +4,7 @@
 
 #include "base/random.hpp"
 #include "routing/drawn_loads.hpp"
+#include "schedules/scenario/kernel_habits.hpp"
 #include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
@@ -195,6 +196,11 @@ int MicroBatch::part_of(int whole) const {
   return number == 0 ? first : whole - first;
 }
 
+Precision Setup::mxfp4_rows() const {
+  const std::string& asked = scenario.precision.expert_inputs;
+  return asked == "stack" ? habits::mxfp4_rows(*this) : precision_named(asked);
+}
+
 InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer, int rank, const Piece& tokens) const {
   const auto part = [&](int whole) { return tokens.size_of(micro_batch.part_of(whole)); };
   const auto before = [&](int whole) {
@@ -226,10 +232,11 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
     mean_tokens += part(routes_padding ? w->graph_batch : w->batch_size) * w->query_len;
   }
   work.has_fp4 = machine.facts.fp4_tflops > 0;
+  work.mxfp4_rows = mxfp4_rows();
   work.mode = scenario.comm.mode;
   work.elastic = scenario.comm.elastic();
   work.dispatch = scenario.comm.dispatch;
-  work.backend = scenario.moe_backend;
+  work.experts_choose = scenario.moe_backend == MoeBackend::trtllm_gen;
   work.expert_padding = habits::expert_padding(*this);
   work.kernels = habits::small_kernels(*this);
   work.shared_beside = scenario.shared_experts == SharedExperts::beside;

@@ -89,10 +89,10 @@ TEST_CASE("which experts' kernels run follows from the stack and from who shares
     return setup_of(parallelism, more).scenario.moe_backend;
   };
   CHECK(backend_of("{tp: 8}", {"kernels=trtllm"}) == MoeBackend::trtllm_gen);
-  CHECK(backend_of("{ep: 8}", {"kernels=trtllm"}) == MoeBackend::usual);
+  CHECK(backend_of("{ep: 8}", {"kernels=trtllm"}) == MoeBackend::deepgemm);
   CHECK(backend_of("{ep: 8}", {"kernels=trtllm", "moe_backend=trtllm_gen"}) == MoeBackend::trtllm_gen);
   CHECK(backend_of("{tp: 8}", {"kernels=sglang"}) == MoeBackend::trtllm_gen);  // its usual ones
-  CHECK(backend_of("{tp: 8}", {"kernels=trtllm", "hardware=h200"}) == MoeBackend::usual);
+  CHECK(backend_of("{tp: 8}", {"kernels=trtllm", "hardware=h200"}) == MoeBackend::cutlass);
   CHECK(says(refused("{tp: 8}", {"hardware=h200", "moe_backend=trtllm_gen"}), "no kernels of h200"));
   CHECK(says(refused("{ep: 8}", {"kernels=sglang", "moe_backend=usual"}), "does not apply"));
   CHECK(says(refused("{tp: 8}", {"moe_backend=trtlm_gen"}), "did you mean 'trtllm_gen'"));

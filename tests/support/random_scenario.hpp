@@ -96,7 +96,8 @@ class ScenarioDraw {
     maybe(8, "routing.redundant_experts", {"0", "8", "32"});
     maybe(15, "ranks", {"auto", "folded", "all"});
     maybe(8, "samples", {"1", "3"});
-    maybe(10, "moe_backend", {"usual", "trtllm_gen"});
+    maybe(10, "moe_backend", {"usual", "trtllm_gen", "cutlass", "triton"});
+    maybe(10, "attention_backend", {"usual", "trtllm_gen", "fa3", "flashmla", "xqa"});
     maybe(10, "shared_experts", {"in_turn", "beside"});
   }
   void draw_prompts() {

@@ -40,7 +40,8 @@ inline const std::string kDecode =
 inline const std::string kPrefill =
     "{schema: 1, model: deepseek-v3, hardware: b200, kernels: trtllm, schedule: sequential,"
     " parallelism: {cp: 2, ep: 8}, workload: {phase: prefill, tokens: 4096, prompt_len: 8192, cached_len: 16,"
-    "  kv_transfer_MB: 1}, comm: {mode: all_gather, context: ring, dispatch_dtype: nvfp4}, moe_backend: usual,"
+    "  kv_transfer_MB: 1}, comm: {mode: all_gather, context: ring, dispatch_dtype: nvfp4}, moe_backend: usual, "
+    "attention_backend: usual,"
     " routing: {distribution: power_law, alpha: 1}}";
 inline const std::string kMixed =
     "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 32},"

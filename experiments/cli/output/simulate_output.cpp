@@ -1,4 +1,5 @@
 #include "experiments/cli/output/simulate_output.hpp"
+#include "experiments/run/stack_choices.hpp"
 
 #include <fmt/format.h>
 
@@ -120,7 +121,23 @@ struct KnownPrice {
   std::optional<std::int64_t> kernels{};
   double corrected_us = 0;
   std::string kernel_set{}, note{};
+  std::string choice{};  // of the stack, by which these kernels run
 };
+
+// What of a stack's choices a family is about; "": nothing.
+const char* chosen_as(Family family) {
+  switch (row_of(family).kind) {
+    case FamilyKind::attention:
+      return "attention";
+    case FamilyKind::gemm:
+      return name_of(family).ends_with("grouped") || name_of(family).ends_with("masked") ? "experts" : "";
+    case FamilyKind::normal:
+    case FamilyKind::low_latency:
+      return "tokens to experts";
+    default:
+      return "";
+  }
+}
 
 KnownPrice price_of(const ProvenanceUse& use) {
   constexpr double kRounding = 1e-6;  // of means over ranks
@@ -136,7 +153,13 @@ KnownPrice price_of(const ProvenanceUse& use) {
 std::vector<KnownPrice> known_prices(const Simulated& s) {
   const Run& run = s.run;
   std::vector<KnownPrice> prices;
-  for (const ProvenanceUse& use : run.program.provenance) prices.push_back(price_of(use));
+  const std::vector<StackChoice> choices = stack_choices(run.setup);
+  for (const ProvenanceUse& use : run.program.provenance) {
+    prices.push_back(price_of(use));
+    for (const StackChoice& choice : choices) {
+      if (choice.what == chosen_as(use.family)) prices.back().choice = line_of(choice);
+    }
+  }
   const bool graph = run.setup.scenario.launch == Launch::graph;
   const bool borrowed = graph && kernel_gap_of(run.setup) != Constant::graph_gap;
   prices.push_back({.family = "launch_gap",
@@ -162,7 +185,24 @@ Fields<KnownPrice> known_price_fields() {
       .add("corrected_us", "us of these whose curve was corrected",
            [](auto& p) { return only_if(p.corrected_us > 0, p.corrected_us); })
       .add("kernel_set", "whose constants", [](auto& p) { return if_any(p.kernel_set); })
-      .add("provenance_note", "what speaks against the price", [](auto& p) { return if_any(p.note); });
+      .add("provenance_note", "what speaks against the price", [](auto& p) { return if_any(p.note); })
+      .add("choice", "why these kernels run, where a stack's habit or a key says so",
+           [](auto& p) { return if_any(p.choice); });
+}
+
+Fields<StackChoice> stack_choice_fields() {
+  return Fields<StackChoice>()
+      .add("choice", "what was left open: tokens to experts, experts, attention, ...", &StackChoice::what)
+      .add("taken", "what runs", &StackChoice::taken)
+      .add("why", "by whose habit, or which key", &StackChoice::why)
+      .add("key", "that overrules it", &StackChoice::key)
+      .add("source", "of the habit", [](auto& c) { return if_any(c.source); })
+      .add("layer_us", "us of a layer's kernels that it is about, alone",
+           [](auto& c) { return only_if(c.layer_us > 0, c.layer_us); })
+      .list("others", "other libraries' kernels in the same place", &StackChoice::others,
+            Fields<OtherKernels>()
+                .add("name", "the key's word", &OtherKernels::name)
+                .add("layer_us", "us of a layer's kernels, alone", &OtherKernels::layer_us));
 }
 
 // The other end of a band: what a rested GPU would do.
@@ -217,6 +257,9 @@ Fields<Simulated> simulate_fields(RunKind kind) {
       [](auto& s) -> auto& { return s.run.phases; }, phase_fields());
   if (kind != RunKind::given_slots) {
     fields.list("provenance", "How the prices of the kernels are known, by family", known_prices, known_price_fields());
+    fields.list(
+        "choices", "What the stack runs by habit; none where the kernel set is no stack's",
+        [](auto& s) { return stack_choices(s.run.setup); }, stack_choice_fields());
   }
   if (kind == RunKind::layers) {
     fields

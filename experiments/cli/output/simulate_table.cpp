@@ -13,6 +13,7 @@
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/run/stack_choices.hpp"
 #include "experiments/run/sustained_clock.hpp"
 #include "hardware/profile.hpp"
 
@@ -211,13 +212,20 @@ std::string layers_head(const Scenario& s, const KernelSet& kernels) {
 std::string borrowed(const Run& run) {
   std::map<std::string, double> shares;
   for (const ProvenanceUse& use : run.program.provenance) {
-    const bool own = use.kernel_set.empty() || use.kernel_set == run.setup.kernels().name;
+    const bool own = use.kernel_set.empty() || use.kernel_set == run.setup.kernels().fitted_name();
     if (!own) shares[use.kernel_set] += share_of_solo(run, use.solo_us);
   }
   std::string text;
   for (const auto& [set, share] : shares) {
     text += fmt::format("{:.1f} % of the solo time priced with kernels borrowed from {}\n", 100 * share, set);
   }
+  return text;
+}
+
+// What runs by the stack's habit, and which key overrules it.
+std::string choice_lines(const Setup& setup) {
+  std::string text;
+  for (const StackChoice& choice : stack_choices(setup)) text += line_of(choice) + "\n";
   return text;
 }
 
@@ -312,8 +320,8 @@ std::string to_table(const Run& run, const Beside& beside) {
   std::string text = layers_head(run.setup.scenario, run.setup.kernels());
   text += metric_table(run, beside.baseline) + "\n" + phase_table(run, beside.baseline, Per::layer) +
           phase_table(run, beside.baseline, Per::step) + class_table(run) + "\n" + stage_table(run);
-  text += memory_lines(run) + published(run) + borrowed(run) + corrected(run) + overheads(run) +
-          clock_line(run, beside.burst);
+  text += memory_lines(run) + choice_lines(run.setup) + published(run) + borrowed(run) + corrected(run) +
+          overheads(run) + clock_line(run, beside.burst);
   text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
                       run.program.graph.size(), run.program.constants.count(), 100 * lumped_share(run));
   return beside.samples == nullptr ? text : text + sample_table(*beside.samples);

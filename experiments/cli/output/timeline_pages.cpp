@@ -1,4 +1,5 @@
 #include "experiments/cli/output/timeline_pages.hpp"
+#include "experiments/run/stack_choices.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,6 +66,7 @@ TimelinePage run_page(const Run& run, const Explanation& explanation, const std:
   page.summary = {fmt::format("{} on {} {} ({}): {} from the first kernel's start to the last one's end, predicted.",
                               s.model, s.parallelism.world(), s.hardware, s.kernels, span_of(explanation.span))};
   if (!assignments.empty()) page.summary.push_back(fmt::format("Changed: {}.", fmt::join(assignments, ", ")));
+  for (const StackChoice& choice : stack_choices(run.setup)) page.summary.push_back(line_of(choice));
   for (const std::string& warning : run.warnings) page.summary.push_back("Warning: " + warning);
   page.views.push_back(view_of(run, explanation, ranks));
   start_at_first_bar(page.views.front());

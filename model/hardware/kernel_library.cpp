@@ -1,0 +1,148 @@
+#include "hardware/kernel_library.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace moeline {
+namespace {
+
+template <class Backend>
+struct Library {
+  Backend backend;
+  const char* title;
+  std::vector<const char*> forms;
+};
+
+template <class Backend>
+const std::vector<Library<Backend>>& libraries();
+
+template <>
+const std::vector<Library<AttentionBackend>>& libraries() {
+  using enum AttentionBackend;
+  static const std::vector<Library<AttentionBackend>> kAll = {
+      {fa2, "FlashAttention-2", {"flash_attention_2", "flash_decode_sm80"}},
+      {fa3,
+       "FlashAttention-3",
+       {"flash_attention_3", "flash_decode", "mla_decode", "mla_decode_cast", "absorbed_prefill"}},
+      {flashmla, "FlashMLA", {"flash_mla"}},
+      {xqa, "TensorRT-LLM's XQA and FMHA", {"xqa", "xqa_sm80", "xqa_fp8", "trtllm_fmha_sm80", "trtllm_fmha_sm90"}},
+      {trtllm_gen, "TensorRT-LLM's generated kernels", {"trtllm_gen_decode", "trtllm_gen_mla", "trtllm_gen_fmha"}},
+  };
+  return kAll;
+}
+
+template <>
+const std::vector<Library<MoeBackend>>& libraries() {
+  using enum MoeBackend;
+  static const std::vector<Library<MoeBackend>> kAll = {
+      {triton, "Triton", {"triton_moe", "triton_moe_default"}},
+      {cutlass, "CUTLASS", {"cutlass_moe"}},
+      {deepgemm, "DeepGEMM", {"deepgemm_moe"}},
+      {marlin, "Marlin", {"marlin_moe"}},
+      {trtllm_gen, "TensorRT-LLM's generated kernels", {"trtllm_gen_moe"}},
+  };
+  return kAll;
+}
+
+template <class Backend>
+Backend library_of(const FamilyFit& fit) {
+  if (fit.form == nullptr) return Backend::usual;
+  for (const Library<Backend>& library : libraries<Backend>()) {
+    const bool has = std::any_of(library.forms.begin(), library.forms.end(),
+                                 [&](const char* form) { return fit.form->name == form; });
+    if (has) return library.backend;
+  }
+  return Backend::usual;
+}
+
+template <class Backend>
+Backend library_of(const KernelSet& set, const std::string& family) {
+  const auto fit = set.fits.find(family);
+  return fit == set.fits.end() ? Backend::usual : library_of<Backend>(fit->second);
+}
+
+template <class Backend>
+const char* title(Backend backend) {
+  for (const Library<Backend>& library : libraries<Backend>()) {
+    if (library.backend == backend) return library.title;
+  }
+  return "the set's own";
+}
+
+// Own sets before those carried over, newest first: a library has other kernels for other generations.
+std::vector<const KernelSet*> lenders(const HardwareProfile& profile) {
+  std::vector<const KernelSet*> sets;
+  for (const auto* all : {&profile.kernel_sets, &profile.carried_over}) {
+    for (auto set = all->rbegin(); set != all->rend(); ++set) {
+      if (!set->by_name_only && set->generation == profile.facts.generation()) sets.push_back(&*set);
+    }
+  }
+  return sets;
+}
+
+template <class Backend>
+void take(const HardwareProfile& profile, Backend wanted, KernelSet& set) {
+  if (wanted == Backend::usual) return;
+  bool has_any = false;
+  for (const KernelSet* lender : lenders(profile)) {
+    for (const auto& [family, fit] : lender->fits) {
+      if (library_of<Backend>(fit) != wanted) continue;
+      has_any = true;
+      if (library_of<Backend>(set, family) == wanted) continue;
+      FamilyFit& taken = set.fits[family];
+      const double jitter = taken.jitter;
+      taken = fit;
+      if (std::isnan(taken.jitter)) taken.jitter = jitter;
+    }
+  }
+  if (!has_any) throw SpecError(fmt::format("no kernel set of {} has kernels of {}", profile.name, title(wanted)));
+}
+
+template <class Backend>
+std::vector<Backend> libraries_with(const HardwareProfile& profile, const std::string& family) {
+  std::vector<Backend> found;
+  for (const Library<Backend>& library : libraries<Backend>()) {
+    const std::vector<const KernelSet*> sets = lenders(profile);
+    const bool has = std::any_of(sets.begin(), sets.end(), [&](const KernelSet* set) {
+      return library_of<Backend>(*set, family) == library.backend;
+    });
+    if (has) found.push_back(library.backend);
+  }
+  return found;
+}
+
+}  // namespace
+
+const char* title_of(AttentionBackend backend) { return title(backend); }
+const char* title_of(MoeBackend backend) { return title(backend); }
+
+AttentionBackend attention_library(const FamilyFit& fit) { return library_of<AttentionBackend>(fit); }
+MoeBackend experts_library(const FamilyFit& fit) { return library_of<MoeBackend>(fit); }
+
+AttentionBackend attention_library(const KernelSet& set, const std::string& family) {
+  return library_of<AttentionBackend>(set, family);
+}
+MoeBackend experts_library(const KernelSet& set, const std::string& family) {
+  return library_of<MoeBackend>(set, family);
+}
+
+KernelSet kernels_by(const HardwareProfile& profile, const std::string& set, std::string_view needed,
+                     const Libraries& libraries) {
+  KernelSet kernels = profile.kernels(set, needed);
+  take(profile, libraries.attention, kernels);
+  take(profile, libraries.experts, kernels);
+  return kernels;
+}
+
+std::vector<AttentionBackend> attention_libraries(const HardwareProfile& profile, const std::string& family) {
+  return libraries_with<AttentionBackend>(profile, family);
+}
+std::vector<MoeBackend> experts_libraries(const HardwareProfile& profile, const std::string& family) {
+  return libraries_with<MoeBackend>(profile, family);
+}
+
+}  // namespace moeline
