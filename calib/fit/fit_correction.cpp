@@ -143,7 +143,7 @@ std::vector<double> errors_of(const std::vector<FormRow>& rows, const std::vecto
 
 GridChoice choose_grid(const std::vector<Grid>& grids, const std::vector<FormRow>& rows,
                        const std::vector<RowFit>& fits) {
-  constexpr double kPays = 0.9;
+  constexpr double kPays = 0.9, kAsLongTail = 1.04;
   GridChoice choice;
   if (fits.empty()) return choice;  // nothing tells whether one pays
   choice.left_out = predict_left_out({}, rows, fits);
@@ -152,7 +152,7 @@ GridChoice choose_grid(const std::vector<Grid>& grids, const std::vector<FormRow
   for (const Grid& grid : grids) {
     std::vector<double> left_out = predict_left_out(grid, rows, fits);
     const ErrorSummary errors = summary_of(errors_of(rows, left_out));
-    if (errors.median_abs >= least || errors.p95_abs > choice.curve.p95_abs) continue;
+    if (errors.median_abs >= least || errors.p95_abs > kAsLongTail * choice.curve.p95_abs) continue;
     choice.grid = grid;
     choice.left_out = std::move(left_out);
     least = errors.median_abs;

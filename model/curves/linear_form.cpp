@@ -25,6 +25,8 @@ constexpr double kWholeWaves = 0.85;  // the rest of the waves' tail is filled: 
 constexpr double kHotBytes = 0.65;    // time of a byte from L2 over one from HBM
 constexpr double kL2Whole = 0.3, kL2None = 1;
 
+const std::vector<double> kWhole = {1};  // parts of k, of kernels that do not split it
+
 enum Part : std::size_t { start, mainloop, sustained, epilogue, memory, ports, split_start, cast_l2, cast_beyond };
 
 struct Cut {
@@ -135,10 +137,13 @@ Curve cast_curve(const Operator& op, int sms, const MachineFacts& machine, const
   return {{{part(cast_l2), us}, {part(cast_beyond), us * (1 - hot)}}, {}};
 }
 
-Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, const Library& library) {
+double clock_flops(const Operator& op, const MachineFacts& machine) {
+  return machine.tflops(precision_of(op)) * 1e6 / (machine.sms * machine.sm_clock_mhz);
+}
+
+Curve curve_of_cut(const Cut& cut, const Operator& op, int sms, const MachineFacts& machine, const Library& library) {
   const Product p = product_of(op);
-  const double flops_per_clock = machine.tflops(precision_of(op)) * 1e6 / (machine.sms * machine.sm_clock_mhz);
-  const Cut cut = cut_of(p, sms, machine, flops_per_clock, library);
+  const double flops_per_clock = clock_flops(op, machine);
   const double waves = waves_of(cut, p, sms), k_blocks = k_blocks_of(cut, p);
   const double main_us = waves * k_blocks * block_clocks(cut, p, flops_per_clock, library) / machine.sm_clock_mhz;
   const double port_us = loaded_bytes(cut, p) / kPortBytes / sms / machine.sm_clock_mhz;
@@ -158,8 +163,24 @@ Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, co
   return curve;
 }
 
+// Where the nominal choice splits k, the best whole cut stands beside it: a product that is a little larger, and no
+// longer split, would else be quicker.
+Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, const Library& library) {
+  const auto cut_by = [&](const Library& of) {
+    return cut_of(product_of(op), sms, machine, clock_flops(op, machine), of);
+  };
+  const Cut cut = cut_by(library);
+  Curve curve = curve_of_cut(cut, op, sms, machine, library);
+  if (cut.splits > 1) {
+    Library whole = library;
+    whole.splits = kWhole;
+    curve.alternatives = {curve_of_cut(cut_by(whole), op, sms, machine, library)};
+  }
+  return curve;
+}
+
 const std::vector<double> kHeights = {64, 128, 256}, kWidths = {32, 64, 96, 128, 160, 192, 256};
-const std::vector<double> kSplits = {1, 2, 4, 8, 16}, kWhole = {1};
+const std::vector<double> kSplits = {1, 2, 4, 8, 16};
 
 Form linear_form(const std::string& name, const Library& library) {
   return {name,

@@ -36,13 +36,31 @@ std::vector<Corner> corners_at(const std::vector<GridAxis>& axes, const Dimensio
   return corners;
 }
 
+namespace {
+
+// Of a gain at the edge of what was measured, beyond it: all there, none where a dimension is four times as far out.
+// Other numbers of SMs and ranks are other kernels.
+double kept_share(const std::vector<Outside>& crossed) {
+  constexpr double kNone = 4;
+  double share = 1;
+  for (const Outside& each : crossed) {
+    const bool is_size = each.dimension != Dimension::sms && each.dimension != Dimension::ranks;
+    if (!is_size || std::isnan(each.bound) || each.bound <= 0 || each.value <= 0) return 0;
+    share *= std::max(0.0, 1 - std::abs(std::log(each.value / each.bound)) / std::log(kNone));
+  }
+  return share;
+}
+
+}  // namespace
+
 double gain_at(const Correction& correction, const MeasuredRange& range, const Dimensions& at) {
-  if (correction.empty() || !outside(range, at).empty()) return 1;
+  const double kept = correction.empty() ? 0 : kept_share(outside(range, at));
+  if (kept == 0) return 1;
   const auto is_known = [&](const GridAxis& axis) { return at.contains(axis.dimension); };
   if (!std::all_of(correction.axes.begin(), correction.axes.end(), is_known)) return 1;
   double gain = 0;
   for (const auto& [knot, share] : corners_at(correction.axes, at)) gain += share * correction.gains[knot];
-  return gain;
+  return 1 + kept * (gain - 1);
 }
 
 // Corrections as they stand in a profile.

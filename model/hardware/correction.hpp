@@ -18,7 +18,8 @@ struct GridAxis {
 };
 
 /// Gains at all knots, and how far the curve is without them. Between knots a gain is interpolated linearly, in the
-/// logarithms of the dimensions. It counts inside the measured box alone: the curve carries unseen shapes by itself.
+/// logarithms of the dimensions. Outside of the measured box the gain at its edge fades: the curve carries shapes that
+/// are far from all that was measured by itself.
 struct Correction {
   std::vector<GridAxis> axes;
   std::vector<double> gains;          ///< those along the last axis side by side; empty: there is no correction
@@ -43,8 +44,8 @@ struct Corner {
 /// outermost knots counts as there. REQUIRES: a value of each axis' dimension.
 [[nodiscard]] std::vector<Corner> corners_at(const std::vector<GridAxis>& axes, const Dimensions& at);
 
-/// By how much longer a kernel takes than its curve says, times. 1 without a correction, and outside of `range`, where
-/// the family was measured.
+/// By how much longer a kernel takes than its curve says, times. 1 without a correction, on other SMs or ranks than
+/// `range` has, and where a dimension lies by a factor of four or more outside of it.
 [[nodiscard]] double gain_at(const Correction& correction, const MeasuredRange& range, const Dimensions& at);
 
 /// "{knots: {m: [1, 32, 1024], k: [128, 65536]}, thousandths: [-12 30, 5 8, 0 1], curve_median_abs_error: 0.04, ...}":

@@ -43,7 +43,7 @@ TEST_CASE("a stack's name is enough for its newest set, and an unknown one is re
   const std::string file = folder.write("scenario.yaml", scenario("b200", kDecode, "kernels: trtllm\n"));
   const Outcome outcome = run_moeline({"simulate", file, "--format", "json"});
   CHECK(outcome.out.find("\"kernels\": \"trtllm-1.3.0\"") != std::string::npos);
-  check_refused({"simulate", file, "--set", "kernels=vllm"}, "--set", "unknown kernel set of b200 'vllm'");
+  check_refused({"simulate", file, "--set", "kernels=vlm"}, "--set", "unknown kernel set of b200 'vlm'");
 }
 
 TEST_CASE("precision replaces the checkpoint's formats in prices and in memory") {
