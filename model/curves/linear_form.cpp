@@ -41,6 +41,7 @@ struct Library {
   double weight_copies, operand_copies;  // that a benchmark goes through
   double least_rows = kTensorRows;       // that a k-block costs as much as
   bool holds_rows = false;               // the tile is the least that holds all rows, or the highest
+  bool keeps_to_nominal = false;         // the nominal choice is what runs, whatever other heights would take
 };
 
 // A linear layer as its GEMM sees it.
@@ -163,18 +164,27 @@ Curve curve_of_cut(const Cut& cut, const Operator& op, int sms, const MachineFac
   return curve;
 }
 
-// Where the nominal choice splits k, the best whole cut stands beside it: a product that is a little larger, and no
-// longer split, would else be quicker.
+// Beside the nominal choice stand the best cuts of the other heights, and where it splits k the best whole one: a
+// product that is a little larger, and cut otherwise, would else be quicker.
 Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, const Library& library) {
   const auto cut_by = [&](const Library& of) {
     return cut_of(product_of(op), sms, machine, clock_flops(op, machine), of);
   };
   const Cut cut = cut_by(library);
   Curve curve = curve_of_cut(cut, op, sms, machine, library);
+  const auto stand_beside = [&](const Library& of) {
+    curve.alternatives.push_back(curve_of_cut(cut_by(of), op, sms, machine, library));
+  };
   if (cut.splits > 1) {
     Library whole = library;
     whole.splits = kWhole;
-    curve.alternatives = {curve_of_cut(cut_by(whole), op, sms, machine, library)};
+    stand_beside(whole);
+  }
+  for (const double height : library.heights) {
+    if (height == cut.m || library.holds_rows || library.keeps_to_nominal) continue;
+    Library other = library;
+    other.heights = {height};
+    stand_beside(other);
   }
   return curve;
 }
@@ -211,12 +221,13 @@ std::vector<Form> linear_forms() {
     const std::string stack = sglang ? "sglang_" : "trtllm_";
     const double weights = sglang ? 6 : 5, operands = sglang ? 6 : 1;
     const auto add = [&](const char* name, std::vector<double> heights, std::vector<double> widths,
-                         const std::vector<double>& splits, double clocks) {
-      forms.push_back(
-          linear_form(stack + name, {std::move(heights), std::move(widths), splits, clocks, false, weights, operands}));
+                         const std::vector<double>& splits, double clocks, bool nominal = false) {
+      Library library{std::move(heights), std::move(widths), splits, clocks, false, weights, operands};
+      library.keeps_to_nominal = nominal;
+      forms.push_back(linear_form(stack + name, library));
     };
     add("cublas", kHeights, kWidths, kSplits, 100);
-    add("cublas_sm80", kHeights, {32, 64, 128, 256}, kSplits, 150);
+    add("cublas_sm80", kHeights, {32, 64, 128, 256}, kSplits, 150, true);
     add("cublas_fp8", kHeights, kWidths, kSplits, 150);
     add("deepgemm", kHeights, kWidths, kWhole, 150);
     add("cutlass_fp8", {128}, {16, 32, 48, 64, 96, 128, 160, 192, 224, 256}, kWhole, 150);

@@ -164,6 +164,11 @@ Curve prefill_curve(const Operator& op, int sms, const MachineFacts& machine, co
                {part(masked_tile), windowed ? overhead(machine, tiles_each) : 0},
                {part(merge), schedule.splits > 1 ? overhead(machine) : 0}},
               {{"compute", block_terms(block_64, block_us, mean_dim(a))}}};
+  if (schedule.splits > 1) {  // a prompt a little longer, whose tiles are enough, would else be quicker
+    Kernel whole = kernel;
+    whole.splits = false;
+    curve.alternatives = {prefill_curve(op, sms, machine, whole)};
+  }
   return curve;
 }
 

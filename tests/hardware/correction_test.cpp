@@ -65,10 +65,24 @@ TEST_CASE("a gain is that of the knot at a knot, and changes by little between p
   }
 }
 
-TEST_CASE("there is no gain outside of what was measured, nor without a correction") {
+TEST_CASE("outside of what was measured a gain fades without a jump, and is none at four times as much") {
   const Correction c = correction();
-  CHECK(gain_at(c, kRange, at(4200, 1024)) == 1);
-  CHECK(gain_at(c, kRange, at(64, 100)) == 1);
+  const double edge = gain_at(c, kRange, at(4096, 128));
+  CHECK(edge == doctest::Approx(0.75));
+  double before = edge;
+  for (double m = 4096; m < 5 * 4096; m *= 1.02) {
+    const double gain = gain_at(c, kRange, at(m, 128));
+    CHECK(std::abs(gain - before) < 0.01);
+    CHECK(gain >= before);
+    before = gain;
+  }
+  CHECK(gain_at(c, kRange, at(2 * 4096, 128)) == doctest::Approx((edge + 1) / 2));
+  CHECK(gain_at(c, kRange, at(4 * 4096, 128)) == 1);
+  CHECK(gain_at(c, kRange, at(64, 30)) == 1);
+}
+
+TEST_CASE("there is no gain on other SMs, nor without a correction") {
+  const Correction c = correction();
   CHECK(gain_at(c, kRange, at(4096 * 1.005, 128)) == doctest::Approx(0.75));  // within the noise of the end
   Dimensions fewer_sms = at(64, 1024);
   fewer_sms[Dimension::sms] = 132;
