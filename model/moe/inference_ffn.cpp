@@ -54,7 +54,7 @@ ExpertShape expert_shape(const InferenceWork& work, const Block& block) {
 Operator as_part(const InferenceWork& work, const Block& block, ExpertRole role, Operator op) {
   ExpertShape shape = expert_shape(work, block);
   shape.role = role;
-  shape.math = work.tensor_format(shape.weights);
+  shape.math = work.fused_format(shape.weights);
   shape.layout = work.masked() ? ExpertLayout::masked : ExpertLayout::contiguous;
   // Kernels of a contiguous layout go through the tokens that reached the rank.
   if (!work.masked()) shape.tokens = work.load.received;
@@ -70,7 +70,8 @@ Operator grouped(const InferenceWork& work, const Block& block, const char* name
   const Precision weights = block.content.formats.experts;
   const GemmLayout layout = work.masked() ? GemmLayout::masked : GemmLayout::contiguous;
   Operator op = gemm(gemm_family(layout, weights), name, rows_of(work), n, k, work.local_experts());
-  if (work.tensor_format(weights) == Precision::nvfp4) op.precision = Precision::nvfp4;
+  const Precision math = work.fused_format(weights);
+  if (math == Precision::nvfp4 || weights == Precision::mxfp4) op.precision = math;
   const double unpacked = number_bytes(multiplied_in(weights));
   op.bytes -= (work.local_experts() - work.load.hit) * n * k * unpacked;  // weights that no token wants
   op.padding_flops = op.flops * (1 - valid_share(work.load, op.m));
