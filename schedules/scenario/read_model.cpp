@@ -40,6 +40,11 @@ void read_precision(const Spec& spec, Setup& setup) {
     store_experts_as(*experts, model);
   }
   if (const auto cache = asked_format(words.kv_cache)) model.kv_cache = *cache;
+  const bool has_choice = model.expert_weights == Precision::mxfp4 && machine.fp4_tflops > 0;
+  if (words.expert_inputs != "stack" && !has_choice) {
+    throw spec.error("expert_inputs", fmt::format("is of experts in mxfp4 on FP4 tensor cores: these are {} on {}",
+                                                  name_of(model.expert_weights), setup.machine.name));
+  }
 }
 
 namespace {

@@ -80,6 +80,21 @@ TEST_CASE("weights take what they are padded to: 3.8 GiB more on H100, as vLLM's
   CHECK(weights("sglang") - weights("open-2025-late") == doctest::Approx(3.8).epsilon(0.02));
 }
 
+TEST_CASE("rows of MXFP4 experts are BF16 by vLLM and FP8 by the others, and a key overrules that") {
+  const auto math = [](const char* kernels, const std::vector<std::string>& changes) {
+    for (const Operator& op : experts_of(gpt_oss("b200", kernels, 8, changes))) {
+      if (op.experts.role == ExpertRole::gate_up) return op.experts.math;
+    }
+    return Precision::int4;
+  };
+  CHECK(math("vllm", {}) == Precision::bf16);
+  CHECK(math("sglang", {}) == Precision::fp8);
+  CHECK(math("vllm", {"precision.expert_inputs=fp8"}) == Precision::fp8);
+  CHECK(math("trtllm", {"precision.expert_inputs=bf16"}) == Precision::bf16);
+  CHECK_THROWS_AS(math("sglang", {"precision.experts=nvfp4", "precision.expert_inputs=fp8"}), SpecError);
+  CHECK_THROWS_AS(gpt_oss("h200", "sglang", 8, {"precision.expert_inputs=bf16"}), SpecError);
+}
+
 TEST_CASE("a rank without a block is refused, and DeepSeek-V4's experts, which run by another method, are not padded") {
   const auto message = [](int moe_tp) -> std::string {
     try {

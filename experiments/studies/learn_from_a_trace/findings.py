@@ -23,6 +23,7 @@ TRACES = {
     "mi300x_sglang_qwen3_30b_decode": (config("Qwen--Qwen3-30B-A3B"), []),
     "mi300x_sglang_qwen3_8b_decode": (config("Qwen--Qwen3-8B"), []),
     "mi300x_vllm_gpt_oss_20b_decode": (config("openai--gpt-oss-20b"), []),
+    "b200_vllm_gpt_oss_120b_tp8_prefill_eager": (config("openai--gpt-oss-120b"), []),
     "mi300x_transformers_qwen1.5_0.5b_prefill": (SMALL, ["workload.prompt_len=559"]),
     "h100_transformers_qwen1.5_0.5b_prefill": (SMALL, ["workload.prompt_len=559"]),
 }
