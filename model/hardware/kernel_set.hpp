@@ -67,7 +67,7 @@ struct KernelSet {
   bool of_a_stack = false;    ///< its own families have forms, each with constants of its own
   bool by_name_only = false;  ///< neither a default nor a lender: its measurements are too few, or of another time
   Generation generation = Generation::other;  ///< of the GPU that it belongs to
-  MachineFacts fitted_on;     ///< the machine that the measurements were made on
+  MachineFacts fitted_on;                     ///< the machine that the measurements were made on
   Constants constants{};
   std::array<std::string, kConstants> origins;  ///< set that a constant was fitted for, named as in FamilyFit
   std::map<std::string, FamilyFit> fits;        ///< by family name

@@ -335,7 +335,8 @@ void check_learnt_sets(const Spec& spec, const HardwareProfile& profile) {
   }
   for (const KernelSet& set : profile.kernel_sets) {
     const std::size_t over = set.learnt.over.find(kOver);  // of "vllm over sglang-0.5.14" the tables
-    const std::string tables = over == std::string::npos ? set.learnt.over : set.learnt.over.substr(over + kOver.size());
+    const std::string tables =
+        over == std::string::npos ? set.learnt.over : set.learnt.over.substr(over + kOver.size());
     if (set.learnt.empty() || known_name(tables, fitted)) continue;
     const Spec written = spec.map("kernel_sets").map(set.name);
     throw written.error("over", "names an " + unknown_name("kernel set", set.learnt.over, fitted));
