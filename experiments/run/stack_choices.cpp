@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <functional>
 
 #include "moe/inference.hpp"
@@ -67,10 +66,8 @@ struct LibraryPlace {
   std::function<Libraries(Backend)> libraries;
 
   [[nodiscard]] const habits::KernelHabit<Backend>* habit(const Setup& setup) const {
-    for (const habits::KernelHabit<Backend>& row : habits) {
-      if (row.stack == setup.kernels().stack && row.applies(setup)) return row.backend == taken ? &row : nullptr;
-    }
-    return nullptr;
+    const auto* row = habits::habit_of(setup, habits, known);
+    return row != nullptr && row->backend == taken ? row : nullptr;
   }
 
   [[nodiscard]] std::vector<OtherKernels> others(const Setup& setup) const {
@@ -109,7 +106,7 @@ StackChoice tokens_choice(const Setup& setup) {
           .key = "comm.mode"};
 }
 
-// "512 of 2880 columns on each rank": what its kernels' weights are padded to.
+// ", padded to 3072 x 3072 of 2880 x 2880": columns of all ranks x hidden, where kernels read more than the weights.
 std::string padding(const Setup& setup) {
   const ExpertPadding padded = habits::expert_padding(setup);
   const int columns = setup.model.moe_intermediate_size, ranks = setup.scenario.parallelism.moe_tp;

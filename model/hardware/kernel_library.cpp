@@ -104,9 +104,9 @@ void take(const HardwareProfile& profile, Backend wanted, KernelSet& set) {
 
 template <class Backend>
 std::vector<Backend> libraries_with(const HardwareProfile& profile, const std::string& family) {
+  const std::vector<const KernelSet*> sets = lenders(profile);
   std::vector<Backend> found;
   for (const Library<Backend>& library : libraries<Backend>()) {
-    const std::vector<const KernelSet*> sets = lenders(profile);
     const bool has = std::any_of(sets.begin(), sets.end(), [&](const KernelSet* set) {
       return library_of<Backend>(*set, family) == library.backend;
     });
@@ -119,9 +119,6 @@ std::vector<Backend> libraries_with(const HardwareProfile& profile, const std::s
 
 const char* title_of(AttentionBackend backend) { return title(backend); }
 const char* title_of(MoeBackend backend) { return title(backend); }
-
-AttentionBackend attention_library(const FamilyFit& fit) { return library_of<AttentionBackend>(fit); }
-MoeBackend experts_library(const FamilyFit& fit) { return library_of<MoeBackend>(fit); }
 
 AttentionBackend attention_library(const KernelSet& set, const std::string& family) {
   return library_of<AttentionBackend>(set, family);

@@ -25,10 +25,7 @@ struct Libraries {
 [[nodiscard]] const char* title_of(AttentionBackend backend);
 [[nodiscard]] const char* title_of(MoeBackend backend);
 
-/// Of the kernels that a family is priced by; usual where they are of none of these.
-[[nodiscard]] AttentionBackend attention_library(const FamilyFit& fit);
-[[nodiscard]] MoeBackend experts_library(const FamilyFit& fit);
-/// Of that family in a set, borrowed or its own; usual where it has none.
+/// Of that family in a set, borrowed or its own; usual where it has none, or one of none of these.
 [[nodiscard]] AttentionBackend attention_library(const KernelSet& set, const std::string& family);
 [[nodiscard]] MoeBackend experts_library(const KernelSet& set, const std::string& family);
 

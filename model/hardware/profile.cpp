@@ -61,6 +61,12 @@ std::vector<std::string> with_stacks(std::vector<std::string> names) {
 
 constexpr std::string_view kOver = " over ";
 
+// Of "vllm over sglang-0.5.14" the tables; another name is theirs.
+std::string tables_of(const std::string& set) {
+  const std::size_t over = set.find(kOver);
+  return over == std::string::npos ? set : set.substr(over + kOver.size());
+}
+
 // A stack's habits over the tables of a set.
 struct HabitsOver {
   Stack stack;
@@ -83,7 +89,7 @@ std::optional<HabitsOver> habits_over(const std::string& set, const HardwareProf
   const auto stack = known_name(set.substr(0, over), profile_words::kStacks);
   if (!stack || *stack == name_of(Stack::none)) return std::nullopt;
   const auto whose = choice_of<Stack>(*stack, profile_words::kStacks);
-  if (over != std::string::npos) return HabitsOver{whose, set.substr(over + kOver.size())};
+  if (over != std::string::npos) return HabitsOver{whose, tables_of(set)};
   const bool may_lack_tables = whose == Stack::vllm || whose == Stack::megatron;
   if (!may_lack_tables || profile.set_named(set) != set) return std::nullopt;
   return HabitsOver{whose, nearest_tables(whose, profile)};
@@ -334,10 +340,7 @@ void check_learnt_sets(const Spec& spec, const HardwareProfile& profile) {
     if (!set.learnt.empty()) std::erase(fitted, set.name);
   }
   for (const KernelSet& set : profile.kernel_sets) {
-    const std::size_t over = set.learnt.over.find(kOver);  // of "vllm over sglang-0.5.14" the tables
-    const std::string tables =
-        over == std::string::npos ? set.learnt.over : set.learnt.over.substr(over + kOver.size());
-    if (set.learnt.empty() || known_name(tables, fitted)) continue;
+    if (set.learnt.empty() || known_name(tables_of(set.learnt.over), fitted)) continue;
     const Spec written = spec.map("kernel_sets").map(set.name);
     throw written.error("over", "names an " + unknown_name("kernel set", set.learnt.over, fitted));
   }

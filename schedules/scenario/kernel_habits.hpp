@@ -2,7 +2,7 @@
 // it.
 #pragma once
 
-#include <string>
+#include <algorithm>
 #include <vector>
 
 #include "schedules/scenario/scenario.hpp"
@@ -18,10 +18,21 @@ struct KernelHabit {
   const char* source;
 };
 
-/// Of a stack, the first row that applies and whose kernels the machine's sets have counts; without one, those of its
-/// own tables. REQUIRES, for the rows' conditions: the setup has its parallelism and its comm.
+/// REQUIRES, for the rows' conditions: the setup has its parallelism and its comm.
 [[nodiscard]] const std::vector<KernelHabit<MoeBackend>>& expert_kernels();
 [[nodiscard]] const std::vector<KernelHabit<AttentionBackend>>& attention_kernels();
+
+/// Of a stack, the first row that applies and whose kernels are among those that the machine's sets have; null where
+/// none does: the stack runs those of its own tables.
+template <class Backend>
+[[nodiscard]] const KernelHabit<Backend>* habit_of(const Setup& setup, const std::vector<KernelHabit<Backend>>& rows,
+                                                   const std::vector<Backend>& known) {
+  for (const KernelHabit<Backend>& row : rows) {
+    const bool counts = row.stack == setup.kernels().stack && row.applies(setup);
+    if (counts && std::find(known.begin(), known.end(), row.backend) != known.end()) return &row;
+  }
+  return nullptr;
+}
 
 /// What experts in MXFP4 that are one fused layer multiply with, on tensor cores that have FP4.
 [[nodiscard]] Precision mxfp4_rows(const Setup& setup);

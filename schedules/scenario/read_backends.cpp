@@ -29,10 +29,8 @@ struct Choice {
   [[nodiscard]] Backend usual() const { return has(own) ? own : Backend::usual; }
 
   [[nodiscard]] Backend by_habit(const Setup& setup) const {
-    const auto row = std::find_if(habits.begin(), habits.end(), [&](const habits::KernelHabit<Backend>& each) {
-      return each.stack == setup.kernels().stack && each.applies(setup) && has(each.backend);
-    });
-    return row == habits.end() ? usual() : row->backend;
+    const auto* row = habits::habit_of(setup, habits, known);
+    return row == nullptr ? usual() : row->backend;
   }
 
   [[nodiscard]] Backend read(const Spec& spec, const Setup& setup) const {

@@ -1,5 +1,4 @@
 #include "experiments/cli/output/simulate_output.hpp"
-#include "experiments/run/stack_choices.hpp"
 
 #include <fmt/format.h>
 
@@ -13,6 +12,7 @@
 #include "experiments/cli/output/serve_output.hpp"
 #include "experiments/report/fields.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/run/stack_choices.hpp"
 
 namespace moeline {
 namespace {
@@ -20,7 +20,13 @@ namespace {
 struct Simulated {
   const Run& run;
   const Beside& beside;
+  std::vector<StackChoice> choices;
 };
+
+Simulated simulated(const Run& run, const Beside& beside) {
+  const bool has_choices = kind_of(run) != RunKind::given_slots;
+  return {run, beside, has_choices ? stack_choices(run.setup) : std::vector<StackChoice>{}};
+}
 
 Fields<TriedSchedule> tried_fields() {
   auto fields =
@@ -153,10 +159,9 @@ KnownPrice price_of(const ProvenanceUse& use) {
 std::vector<KnownPrice> known_prices(const Simulated& s) {
   const Run& run = s.run;
   std::vector<KnownPrice> prices;
-  const std::vector<StackChoice> choices = stack_choices(run.setup);
   for (const ProvenanceUse& use : run.program.provenance) {
     prices.push_back(price_of(use));
-    for (const StackChoice& choice : choices) {
+    for (const StackChoice& choice : s.choices) {
       if (choice.what == chosen_as(use.family)) prices.back().choice = line_of(choice);
     }
   }
@@ -259,7 +264,7 @@ Fields<Simulated> simulate_fields(RunKind kind) {
     fields.list("provenance", "How the prices of the kernels are known, by family", known_prices, known_price_fields());
     fields.list(
         "choices", "What the stack runs by habit; none where the kernel set is no stack's",
-        [](auto& s) { return stack_choices(s.run.setup); }, stack_choice_fields());
+        [](auto& s) -> auto& { return s.choices; }, stack_choice_fields());
   }
   if (kind == RunKind::layers) {
     fields
@@ -275,7 +280,9 @@ Fields<Simulated> simulate_fields(RunKind kind) {
 
 }  // namespace
 
-std::string to_json(const Run& run, const Beside& beside) { return simulate_fields(kind_of(run)).json({run, beside}); }
+std::string to_json(const Run& run, const Beside& beside) {
+  return simulate_fields(kind_of(run)).json(simulated(run, beside));
+}
 
 std::string simulate_schema() {
   const std::string schema = output_schema(

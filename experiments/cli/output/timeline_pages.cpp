@@ -1,11 +1,11 @@
 #include "experiments/cli/output/timeline_pages.hpp"
-#include "experiments/run/stack_choices.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "experiments/run/stack_choices.hpp"
 #include "experiments/timeline_page/page.hpp"
 #include "experiments/timeline_page/run_view.hpp"
 #include "experiments/timeline_page/trace_view.hpp"
