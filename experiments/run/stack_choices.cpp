@@ -180,6 +180,16 @@ StackChoice all_reduce_choice(const Setup& setup) {
   return choice;
 }
 
+StackChoice indexer_choice(const Setup& setup) {
+  const IndexerQueries taken = setup.scenario.comm.indexer;
+  const bool usual = taken == habits::indexer_queries(setup);
+  return {
+      .what = "indexer",
+      .taken = taken == IndexerQueries::split ? "each rank a part of a prompt's queries" : "all queries on each rank",
+      .why = usual ? by_habit(setup, "prompts of so many tokens") : as_said("comm.indexer"),
+      .key = "comm.indexer"};
+}
+
 StackChoice shared_choice(const Setup& setup) {
   const bool beside = setup.scenario.shared_experts == SharedExperts::beside;
   return {.what = "shared experts",
@@ -215,6 +225,7 @@ std::vector<StackChoice> stack_choices(const Setup& setup) {
     choices.push_back(attention_choice(setup, family));
   }
   if (s.parallelism.tp > 1) choices.push_back(all_reduce_choice(setup));
+  if (s.comm.indexer != IndexerQueries::none) choices.push_back(indexer_choice(setup));
   if (serves_shared_experts(setup) && runs_fused(setup)) choices.push_back(shared_choice(setup));
   return choices;
 }

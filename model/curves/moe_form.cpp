@@ -36,6 +36,7 @@ enum Part : std::size_t { start, choice, routing, expert, hit_expert, k_block, r
 enum class Height {
   rows_of_an_expert,
   all_tokens,       // rows that a local expert had if the rank got the choices of all ranks
+  tokens_here,      // the same of the tokens that are there, and of rows that came alone those
   tokens_by_model,  // 16 up to as many tokens as the model has experts, then 64: what Triton's kernel does untuned
 };
 
@@ -45,6 +46,7 @@ struct Library {
   Height height = Height::rows_of_an_expert;
   double width_unit = 1;            // that an expert's width is padded to
   bool writes_empty_slots = false;  // with zeroes: the last kernel does not know which tokens are there
+  double fullest = 1;               // share of a tile that the rows by which it is chosen may fill
 };
 
 ExpertShape padded(ExpertShape shape, const Library& library) {
@@ -52,13 +54,20 @@ ExpertShape padded(ExpertShape shape, const Library& library) {
   return shape;
 }
 
-// Of what an expert is expected to get, whatever it gets.
-double tile_height(const Operator& op, const ExpertShape& shape, const Library& library) {
-  constexpr double kFew = 16, kMany = 64, kRounding = 1e-9;
-  if (library.height == Height::tokens_by_model) return shape.tokens <= shape.experts ? kFew : kMany;
+// That a tile is chosen for: what an expert is expected to get, whatever it gets.
+double rows_to_hold(const Operator& op, const ExpertShape& shape, Height height) {
+  constexpr double kRounding = 1e-9;
   const ExpertRows load = expert_rows(shape);
-  const double each = op.expected_rows > 0 ? op.expected_rows * (1 - kRounding) : load.each;
-  const double wanted = library.height == Height::all_tokens ? shape.tokens * shape.top_k / load.local : each;
+  const bool fused = shape.layout == ExpertLayout::fused;
+  if (height == Height::all_tokens) return shape.tokens * shape.top_k / load.local;
+  if (height == Height::tokens_here && fused) return tokens_there(shape) * shape.top_k / load.local;
+  return op.expected_rows > 0 ? op.expected_rows * (1 - kRounding) : load.each;
+}
+
+double tile_height(const Operator& op, const ExpertShape& shape, const Library& library) {
+  constexpr double kFew = 16, kMany = 64;
+  if (library.height == Height::tokens_by_model) return shape.tokens <= shape.experts ? kFew : kMany;
+  const double wanted = rows_to_hold(op, shape, library.height) / library.fullest;
   const auto found = std::lower_bound(library.heights.begin(), library.heights.end(), wanted);
   return found == library.heights.end() ? library.heights.back() : *found;
 }
@@ -254,12 +263,13 @@ Form mega_form(const Library& library) {
 std::vector<Form> moe_forms() {
   using namespace moe_curves;
   const std::vector<double> usual = {16, 32, 64, 128};
+  const Library marlin{{8, 16, 32, 48, 64}, Height::tokens_here, 1, false, 0.9};
   return {
       moe_form("cutlass_moe", {usual}),
       moe_form("deepgemm_moe", {usual}),
       moe_form("triton_moe", {usual}),
       moe_form("triton_moe_default", {{}, Height::tokens_by_model}),
-      moe_form("marlin_moe", {{16, 32, 64}}),
+      moe_form("marlin_moe", marlin),
       moe_form("trtllm_gen_moe", {{8, 16, 32, 64, 128, 256}, Height::all_tokens, 128, true}),
       moe_form("deepgemm_masked_moe", {{64, 128}}),
       moe_form("deepgemm_contiguous_moe", {{128}}),

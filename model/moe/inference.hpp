@@ -60,6 +60,7 @@ struct InferenceWork : RankWork {
   int cp = 1;
   int moe_tp = 1;
   ContextMode context = ContextMode::all_gather;
+  bool splits_indexer = false;  ///< of prompts, each rank of an attention group scores a part of the queries
   CommMode mode = CommMode::normal;
   Precision dispatch = Precision::fp8;  ///< that tokens travel in
   bool experts_choose = false;          ///< the fused layer's kernels choose the experts themselves

@@ -10,7 +10,8 @@ namespace moeline {
 
 // The indexer of sparse attention (DeepSeek-V3.2, section 2): small heads score every key, and each query attends to
 // the keys with the best sums. Scores are products in FP8, keys of the cache read once for each sequence; MiniMax-M3
-// takes the best key of each block in BF16 and chooses blocks. As in SGLang, every rank has the whole indexer.
+// takes the best key of each block in BF16 and chooses blocks. Every rank has the whole indexer; of prompts a stack may
+// have each rank of an attention group score a part of the queries, in a row, and gather what they choose.
 
 namespace {
 
@@ -21,21 +22,30 @@ double indexed(const LayerAttention& attention, double keys) {
   return attention.compress_ratio > 0 ? keys / attention.compress_ratio : keys;
 }
 
-// `pairs`: of a query and a key, all sequences together; `keys`: that are read.
-void score(Linear& linear, const AttentionWork& of, const Sequences& sequences, double pairs, double keys) {
+// Of prompts in a row, the last of `parts` equal ones: what the rank has that sees the most keys.
+Sequences last_part(const Sequences& prompts, int parts) {
+  const double tokens = prompts.tokens() / parts;
+  const double query_len = std::min(prompts.query_len, tokens);
+  return {.requests = tokens / query_len, .query_len = query_len, .kv_len = prompts.kv_len};
+}
+
+void score(Linear& linear, const AttentionWork& of, const Sequences& sequences, bool is_part) {
   const KeySelection& s = of.attention.selection;
   const bool bf16 = of.attention.kind == AttentionKind::gqa;
+  const double keys = sequences.requests * indexed(of.attention, sequences.kv_len);
+  // A query sees half of the new keys on average.
+  const double seen = indexed(of.attention, sequences.kv_len - (sequences.query_len - 1) / 2);
   const IndexShape shape{.batch = sequences.requests,
                          .query_len = sequences.query_len,
                          .kv_len = indexed(of.attention, sequences.kv_len),
-                         .pairs = pairs,
+                         .pairs = sequences.tokens() * seen,
                          .heads = 1.0 * s.heads,
                          .dim = 1.0 * s.dim,
                          .top_k = 1.0 * s.top_k,
                          .block = 1.0 * s.block,
                          .precision = bf16 ? Precision::bf16 : Precision::fp8};
   Operator scores = index_scores(shape, keys);
-  scores.recomputed_flops = scores.flops * (1 - 1.0 / of.work.tp);  // what the other ranks of the group compute, too
+  if (!is_part) scores.recomputed_flops = scores.flops * (1 - 1.0 / of.work.tp);  // which the group's other ranks have
   linear.add(kIndexerScores, scores);
   linear.add(kIndexerChoice, index_choice(shape));
 }
@@ -54,10 +64,9 @@ void choose_keys(Linear& linear, const AttentionWork& of) {
   if (of.attention.selection.heads == 0 || !of.attention.selection.own) return;
   for (const Sequences* sequences : {&of.work.prefill, &of.work.decode}) {
     if (!sequences->any()) continue;
-    const double keys = sequences->requests * indexed(of.attention, sequences->kv_len);
-    // A query sees half of the new keys on average.
-    const double seen = indexed(of.attention, sequences->kv_len - (sequences->query_len - 1) / 2);
-    score(linear, of, *sequences, sequences->tokens() * seen, keys);
+    const bool splits = of.work.splits_indexer && sequences == &of.work.prefill;
+    score(linear, of, splits ? last_part(*sequences, of.work.tp) : *sequences, splits);
+    if (splits) linear.add(kIndexerChoice, gather_choices(of.work, of.attention.selection.top_k));
   }
 }
 

@@ -10,6 +10,7 @@ namespace moeline {
 namespace {
 
 using kernels::kBf16;
+using kernels::kFp32;
 
 Replicas attention_group(const InferenceWork& work) { return consecutive(work.tp, work.gpus_per_node); }
 Replicas experts_group(const InferenceWork& work) { return consecutive(work.ep * work.moe_tp, work.gpus_per_node); }
@@ -80,6 +81,10 @@ Operator gather_keys(const InferenceWork& work, const LayerAttention& attention)
                            : 1.0 * attention.kv_heads * (attention.qk_dim + attention.v_dim);
   const Operator gather = all_gather(work.prefill.tokens() * work.cp * width * kBf16, context_group(work));
   return work.context == ContextMode::copy_engines ? without_sms(gather) : gather;
+}
+
+Operator gather_choices(const InferenceWork& work, double top_k) {
+  return all_gather(work.prefill.tokens() * top_k * kFp32, attention_group(work));
 }
 
 Operator pass_keys_on(const InferenceWork& work, const LayerAttention& attention, double keys) {

@@ -39,6 +39,8 @@ namespace moeline {
 /// the rank's heads. They are gathered where cp ranks share prompts, and not in a ring.
 [[nodiscard]] bool gathers_keys(const InferenceWork& work);
 [[nodiscard]] Operator gather_keys(const InferenceWork& work, const LayerAttention& attention);
+/// Of the queries of prompts that an indexer scores in parts: the number of each key chosen (4 bytes).
+[[nodiscard]] Operator gather_choices(const InferenceWork& work, double top_k);
 /// In a ring: keys and values of so many tokens, MLA's expanded, on their way to the next rank.
 [[nodiscard]] Operator pass_keys_on(const InferenceWork& work, const LayerAttention& attention, double keys);
 

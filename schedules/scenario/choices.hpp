@@ -74,6 +74,13 @@ enum class AllReduce {
   nccl,
 };
 
+/// Of the queries that an indexer scores, in prompts: who of an attention group has them.
+enum class IndexerQueries {
+  none,   ///< there is no indexer, no prompt, or no other rank
+  whole,  ///< every rank all of them
+  split,  ///< each rank a part, and choices are gathered
+};
+
 /// What collectives between nodes take: NCCL's time, or that of the links' peaks.
 enum class Collectives { nccl, ideal };
 
@@ -88,6 +95,8 @@ template <>
 inline constexpr std::array kWords<RowLayout> = {"contiguous", "expanded"};
 template <>
 inline constexpr std::array kWords<AllReduce> = {"stack", "nccl"};
+template <>
+inline constexpr std::array kWords<IndexerQueries> = {"none", "whole", "split"};
 template <>
 inline constexpr std::array kWords<Collectives> = {"nccl", "ideal"};
 template <>

@@ -50,6 +50,11 @@ const Table<Scenario>& comm() {
          "sums, and nccl beyond; nccl for all; by default stack where its kernels have one")
           .depends()
           .when([](const Scenario& s) { return s.parallelism.tp > 1 && s.phase() != WorkloadPhase::train; }),
+      of(&Comm::indexer, "indexer", words(words_of<IndexerQueries>()),
+         "with tp above 1, of prompts whose keys an indexer chooses: whole, every rank scores all queries; split, each "
+         "its part, and choices are gathered; by default whole, by TensorRT-LLM split beyond 8192 tokens")
+          .depends()
+          .when([](const Scenario& s) { return s.comm.indexer != IndexerQueries::none; }),
       of(&Comm::context, "context", words(words_of<ContextMode>()),
          "with cp above 1: how keys reach the ranks that share a prompt or a sequence; by default all_gather, in "
          "training without windows ring; copy_engines gather without SMs, of deepep_v2 inside an NVLink domain")

@@ -211,6 +211,25 @@ void read_all_reduce(const Spec& spec, Setup& setup) {
   }
 }
 
+bool has_indexer(const Architecture& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const Layer& layer) { return layer.attention.selection.heads > 0; });
+}
+
+void read_indexer(const Spec& spec, Setup& setup) {
+  constexpr const char* kKey = "indexer";
+  const bool shares = setup.scenario.parallelism.tp > 1 && prefill_of(setup.scenario.workload) != nullptr;
+  if (!shares || !has_indexer(setup.model)) {
+    if (spec.has(kKey)) throw spec.error(kKey, "belongs to an indexer's prompts, where ranks share attention");
+    return;
+  }
+  IndexerQueries& taken = setup.scenario.comm.indexer;
+  taken = habits::indexer_queries(setup);
+  keys::comm().read(spec, kKey, setup.scenario);
+  if (taken == IndexerQueries::none)
+    throw spec.error(kKey, "is none where no queries are shared; there is: whole, split");
+}
+
 // What DeepEP's second version moves beside tokens.
 void read_without_sms(const Spec& spec, Setup& setup) {
   const Scenario& s = setup.scenario;
@@ -240,6 +259,7 @@ void read_comm(const Spec& spec, Setup& setup) {
   keys::comm().read(spec, "neighbours", setup.scenario);
   keys::comm().read(spec, "collectives", setup.scenario);
   read_all_reduce(spec, setup);
+  read_indexer(spec, setup);
   read_layouts(spec, setup);
   read_without_sms(spec, setup);
   read_sms(spec, setup);

@@ -35,6 +35,7 @@ struct Comm {
   Neighbours neighbours = Neighbours::measured;
   Collectives collectives = Collectives::nccl;
   AllReduce all_reduce = AllReduce::nccl;  ///< of an attention group's partial sums, in inference
+  IndexerQueries indexer = IndexerQueries::none;
   ContextMode context = ContextMode::all_gather;
   // Of DeepEP's second version.
   StageSends stage_sends = StageSends::nccl;

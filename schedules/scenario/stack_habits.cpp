@@ -126,6 +126,15 @@ ContextMode context_mode(WorkloadPhase phase, bool has_windows) {
   return phase == WorkloadPhase::train && !has_windows ? ContextMode::ring : ContextMode::all_gather;
 }
 
+// TensorRT-LLM's q_split_threshold (DeepSeekSparseAttentionConfig), of the tokens in a chunk of prompts. SGLang's and
+// vLLM's projections of the indexer are replicated, and so are its scores.
+IndexerQueries indexer_queries(const Setup& setup) {
+  constexpr int kMostWhole = 8192;
+  const PrefillWorkload* prefill = prefill_of(setup.scenario.workload);
+  const bool splits = setup.kernels().stack == Stack::trtllm && prefill != nullptr && prefill->tokens > kMostWhole;
+  return splits ? IndexerQueries::split : IndexerQueries::whole;
+}
+
 // SGLang's and TensorRT-LLM's tables have one of their own beside NCCL's (curves/form.hpp).
 bool has_own_all_reduce(const Setup& setup) { return setup.kernels().fits.contains("custom_all_reduce"); }
 

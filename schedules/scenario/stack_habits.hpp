@@ -27,6 +27,8 @@ namespace moeline::habits {
 [[nodiscard]] int released_sms(const Setup& setup);
 /// How keys reach the ranks that share a prompt or a sequence.
 [[nodiscard]] ContextMode context_mode(WorkloadPhase phase, bool has_windows);
+/// Which queries of a prompt each rank of an attention group scores, where there is an indexer.
+[[nodiscard]] IndexerQueries indexer_queries(const Setup& setup);
 /// Whether its kernels have an all-reduce beside NCCL's.
 [[nodiscard]] bool has_own_all_reduce(const Setup& setup);
 /// Bytes of the largest message that the stack's own all-reduce takes; 0: it has none, or is not to run.

@@ -245,6 +245,7 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
   work.context = scenario.comm.context;
   work.ep = split.ep;
   work.moe_tp = split.moe_tp;
+  work.splits_indexer = scenario.comm.indexer == IndexerQueries::split;
   work.most_custom_bytes = habits::largest_custom_all_reduce(*this);
   work.redundant_experts = scenario.routing.redundant_experts;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);

@@ -292,4 +292,16 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Marlin's tiles are the first of 8, 16, 32, 48 and 64 rows that an expert's mean fills to less than 0.9") {
+  const std::vector<double> products_alone = {0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+  const auto us = [&](int tokens) {  // each of 384 experts gets a 48th of them
+    return us_of("marlin_moe", fmt::format("moe:dtype=int4,experts=384,tokens={}", tokens), hopper(), products_alone);
+  };
+  CHECK(us(346) == doctest::Approx(16.0 / 8 * us(345)));
+  CHECK(us(692) == doctest::Approx(32.0 / 16 * us(691)));
+  CHECK(us(1383) == doctest::Approx(48.0 / 32 * us(1382)));
+  CHECK(us(2074) == doctest::Approx(64.0 / 48 * us(2073)));
+  CHECK(us(3072) == doctest::Approx(us(2074)));
+}
+
 }  // TEST_SUITE("hardware/moe_form")

@@ -196,6 +196,27 @@ TEST_CASE("keys overrule each choice, by its kernels' price, and name what there
              "belongs to ranks that share attention"));
 }
 
+TEST_CASE("beyond 8192 tokens TensorRT-LLM shares out an indexer's queries over the ranks of a group") {
+  const auto prefill = [](const char* kernels, int tokens, std::vector<std::string> more) {
+    const std::string workload =
+        "workload={phase: prefill, tokens: " + std::to_string(tokens) + ", prompt_len: " + std::to_string(tokens) + "}";
+    more.emplace_back("model=deepseek-v3.2");
+    more.push_back(workload);
+    return decode_of("b200", kernels, "{tp: 8, ep: 8}", more);
+  };
+  const auto indexer = [&](const char* kernels, int tokens) {
+    return prefill(kernels, tokens, {}).scenario.comm.indexer;
+  };
+  CHECK(indexer("trtllm", 8192) == IndexerQueries::whole);
+  CHECK(indexer("trtllm", 16384) == IndexerQueries::split);
+  CHECK(indexer("sglang", 16384) == IndexerQueries::whole);
+  CHECK(says(choice_of_step(prefill("trtllm", 16384, {}), "indexer"), "comm.indexer"));
+  const auto us = [&](const char* word) {
+    return to_us(run_scenario(prefill("trtllm", 65536, {std::string("comm.indexer=") + word})).metrics.span);
+  };
+  CHECK(us("split") < us("whole"));
+}
+
 TEST_CASE("an FP8 cache takes other microseconds on every machine, and the line says what another kernel would give") {
   for (const char* machine : {"h100", "h200", "h20", "b200"}) {
     CAPTURE(machine);
