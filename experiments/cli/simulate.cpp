@@ -215,6 +215,7 @@ int simulate_requests(const Spec& scenario, const SimulateArguments& options, co
   if (!options.html.empty()) page_template = load_page_template();
   const ServeResult result = with_progress(
       console, [&](const Progress& progress) { return serve(scenario, with_samples(options), progress); });
+  if (const std::string none = no_steady_state(result); !none.empty()) console.warn(none);
   if (!options.trace.empty()) write_trace(options.trace, serve_trace(result.log), options.trace.ends_with(".gz"));
   if (page_template) write_text(options.html, to_html(serve_page(result), *page_template));
   if (!options.svg.empty()) write_text(options.svg, to_svg({serve_picture(result.log)}));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "experiments/plan/points.hpp"
+#include "experiments/serve/schedulers.hpp"
 #include "experiments/serve/step_grids.hpp"
 
 namespace moeline {
@@ -45,6 +46,18 @@ ServeWorkload workload_of(const Plan& plan, const Deployment& deployment) {
   return w;
 }
 
+// As the stack's scheduler lets requests in and takes them back; what a step holds, and which group gets a request, is
+// the plan's.
+ServeWorkload scheduled(const ServeWorkload& w, const Setup& setup) {
+  ServeWorkload by = w;
+  by.scheduler = setup.kernels().stack == Stack::megatron ? Stack::none : setup.kernels().stack;
+  by = with_defaults(by, setup);
+  by.order = w.order;
+  by.tokens = w.tokens;
+  by.router = w.router;
+  return by;
+}
+
 StepGrids grid_of(const Plan& plan, const Points::Question& question, const ServeWorkload& workload, RequestPart part) {
   return {Spec::parse(plan.file.string(), question.scenario), question.set, workload, part};
 }
@@ -76,9 +89,11 @@ Confirmation confirm_colocated(const Plan& plan, const Deployment& deployment, c
   const Points::Question with_prompts = deployment.mixed ? points.question(prefill, deployment.decode_choice, w.tokens)
                                                          : points.question(prefill, w.tokens);
   StepGrids prompts = grid_of(plan, with_prompts, w, RequestPart::prompt);
+  w = scheduled(w, answers.base().setup());
   ServeDeployment all = deployment_of(answers, nullptr, w);
   all.answers.shape.kv_tokens = deployment.decode.memory.room / (1e6 * answers.base().token_MB());  // beside both sides
-  all.answers.step = [&](const StepLoad& busiest, const StepLoad& mean, const StepState& /*state*/) {
+  all.answers.step = [&](StepLoad busiest, const StepLoad& mean, const StepState& /*state*/) {
+    busiest.apart = false;  // the grid of prompts has no steps of answers alone
     return (busiest.prompts > 0 ? prompts : answers).base().time(busiest, mean);
   };
   return confirmation_of(serve_requests(w, all, 1, progress), w, plan.limits.percentile);

@@ -17,9 +17,17 @@ Router::Place Router::fewest_in(const std::vector<Replica*>& replicas) {
   return fewest;
 }
 
+// Of all groups, replica by replica.
+Router::Place Router::place_of(std::size_t turn) const {
+  const auto groups = static_cast<std::size_t>(replicas_.front()->groups());
+  const std::size_t place = turn % (replicas_.size() * groups);
+  return {replicas_[place / groups], static_cast<int>(place % groups)};
+}
+
 Router::Place Router::pick(int prefix) {
   constexpr std::size_t kTooMany = 32;
   if (rule_ == RouterRule::round_robin) return fewest_in({replicas_[turn_++ % replicas_.size()]});
+  if (rule_ == RouterRule::ranks_in_turn) return place_of(turn_++);
   const Place fewest = fewest_in(replicas_);
   if (rule_ == RouterRule::least_loaded || prefix < 0) return fewest;
   Place& before = sent_.try_emplace(prefix, fewest).first->second;

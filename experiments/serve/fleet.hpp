@@ -26,6 +26,7 @@ class Router {
   void set_open(std::vector<Replica*> replicas);
 
  private:
+  [[nodiscard]] Place place_of(std::size_t turn) const;
   [[nodiscard]] static Place fewest_in(const std::vector<Replica*>& replicas);
 
   RouterRule rule_;

@@ -29,18 +29,53 @@ struct Window {
   [[nodiscard]] bool has(double at_ms) const { return at_ms >= begin_ms && at_ms <= end_ms; }
 };
 
-Window steady_window(const ServeLog& log) {
-  double first_end = log.end_ms;
-  for (const ServedRequest& each : log.requests) first_end = std::min(first_end, each.end_ms);
-  const double last_arrival = log.requests.back().arrival_ms;
-  return last_arrival > first_end ? Window{first_end, last_arrival} : Window{0, log.end_ms};
-}
-
 std::vector<ServedRequest> that_arrive(const ServeLog& log, const Window& window) {
   std::vector<ServedRequest> requests;
   std::copy_if(log.requests.begin(), log.requests.end(), std::back_inserter(requests),
                [&](const ServedRequest& each) { return window.has(each.arrival_ms); });
   return requests;
+}
+
+// Mean TPOT of those that come later over that of the earlier, - 1, and what chance makes of it (two standard errors).
+struct HalvesDiffer {
+  double by = 0, chance = 0;
+};
+
+HalvesDiffer halves_differ(const std::vector<ServedRequest>& by_arrival) {
+  double sums[2] = {0, 0}, counts[2] = {0, 0}, squares = 0;
+  for (std::size_t i = 0; i < by_arrival.size(); ++i) {
+    const std::size_t half = 2 * i / by_arrival.size();
+    if (by_arrival[i].output_len < 2) continue;
+    sums[half] += by_arrival[i].tpot_ms();
+    squares += by_arrival[i].tpot_ms() * by_arrival[i].tpot_ms();
+    ++counts[half];
+  }
+  if (counts[0] == 0 || counts[1] == 0 || sums[0] == 0) return {};
+  const double all = counts[0] + counts[1], mean = (sums[0] + sums[1]) / all;
+  const double variance = std::max(0.0, squares / all - mean * mean);
+  return {sums[1] / counts[1] / (sums[0] / counts[0]) - 1,
+          2 * std::sqrt(variance * (1 / counts[0] + 1 / counts[1])) / mean};
+}
+
+// From the first end on, or later where the first ones are not as those behind them: up to the half of them are
+// warm-up.
+Window steady_window(const ServeLog& log) {
+  constexpr double kAlike = 0.02;
+  constexpr int kTenths = 10, kMostTenths = 5;
+  double first_end = log.end_ms;
+  for (const ServedRequest& each : log.requests) first_end = std::min(first_end, each.end_ms);
+  const double last_arrival = log.requests.back().arrival_ms;
+  if (last_arrival <= first_end) return {0, log.end_ms};
+  Window best{first_end, last_arrival};
+  const std::vector<ServedRequest> all = that_arrive(log, best);
+  const auto excess = [=](const HalvesDiffer& differ) { return std::abs(differ.by) - std::max(kAlike, differ.chance); };
+  double least = excess(halves_differ(all));
+  for (std::size_t tenths = 1; tenths <= kMostTenths && least > 0; ++tenths) {
+    const Window later{all[tenths * all.size() / kTenths].arrival_ms, last_arrival};
+    const double excess_later = excess(halves_differ(that_arrive(log, later)));
+    if (excess_later < least) best = later, least = excess_later;
+  }
+  return best;
 }
 
 // Of a stay from one instant to another, what lies in the window, in ms.
@@ -127,6 +162,46 @@ double mean_replicas_on(const ServeLog& log, const Window& window) {
   return sum / (window.end_ms - window.begin_ms);
 }
 
+double weighted(const std::vector<TokenGap>& ascending, double all, double share) {
+  double sum = 0;
+  for (const TokenGap& each : ascending) {
+    sum += each.answers;
+    if (sum >= share * all) return each.ms;
+  }
+  return 0;
+}
+
+BenchFigure figure_of_gaps(std::vector<TokenGap> gaps) {
+  constexpr double kHalf = 0.5, kTail = 0.99;
+  std::sort(gaps.begin(), gaps.end(), [](const TokenGap& a, const TokenGap& b) { return a.ms < b.ms; });
+  double all = 0, sum = 0;
+  for (const TokenGap& each : gaps) {
+    all += each.answers;
+    sum += each.ms * each.answers;
+  }
+  return {all > 0 ? sum / all : 0, weighted(gaps, all, kHalf), weighted(gaps, all, kTail)};
+}
+
+BenchFigure figure_of(const Quantiles& q) { return {q.mean, q.p50, q.p99}; }
+
+BenchFigures bench_figures(const ServeLog& log) {
+  const RequestTimes times = times_of(log.requests);
+  double input = 0, output = 0;
+  for (const ServedRequest& each : log.requests) {
+    input += each.input_len;
+    output += each.output_len;
+  }
+  const double s = (log.end_ms - log.requests.front().arrival_ms) / 1e3;
+  return {.duration_s = s,
+          .request_throughput = static_cast<double>(log.requests.size()) / s,
+          .output_throughput = output / s,
+          .total_token_throughput = (input + output) / s,
+          .ttft_ms = figure_of(times.ttft_ms),
+          .tpot_ms = figure_of(times.tpot_ms),
+          .itl_ms = figure_of_gaps(log.gaps),
+          .e2el_ms = figure_of(times.total_ms)};
+}
+
 }  // namespace
 
 double ranked(const std::vector<double>& ascending, double share) {
@@ -160,6 +235,8 @@ ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload) {
   const std::vector<ServedRequest> steady = that_arrive(log, window);
   m.steady = times_of(steady);
   m.where = where_of(steady);
+  m.halves_differ = halves_differ(steady).by;
+  m.bench = bench_figures(log);
   const auto together = static_cast<std::ptrdiff_t>(std::min(workload.concurrency, workload.requests));
   if (together > 0) m.first = times_of({log.requests.begin(), log.requests.begin() + together});
   add_rates(log, window, m);

@@ -31,10 +31,24 @@ struct WhereTimeWent {
   double decode = 0;    ///< the rest
 };
 
+/// As the stacks' benchmarks tell it: mean, median, 99th percentile.
+struct BenchFigure {
+  double mean = 0, median = 0, p99 = 0;
+};
+
+/// Of the whole run, by the names and definitions of `bench_serving` and `vllm bench serve`. From the first request to
+/// the last end; tokens of prompts with their cached part.
+struct BenchFigures {
+  double duration_s = 0, request_throughput = 0, output_throughput = 0, total_token_throughput = 0;  ///< a second
+  BenchFigure ttft_ms, tpot_ms, itl_ms, e2el_ms;
+};
+
 struct ServeMeasures {
-  RequestTimes first;   ///< of a closed loop, those that all come at once
-  RequestTimes steady;  ///< those that come once others have ended, and before the last have come; else all
-  WhereTimeWent where;  ///< of these
+  RequestTimes first;        ///< of a closed loop, those that all come at once
+  RequestTimes steady;       ///< those that come once others have ended, and before the last have come; else all
+  double halves_differ = 0;  ///< of the steady state: mean TPOT of those that come later over that of the earlier - 1
+  BenchFigures bench;
+  WhereTimeWent where;                                     ///< of these
   double output_tokens_per_s = 0, total_tokens_per_s = 0;  ///< of all GPUs, in that time; all: cached tokens left out
   double mean_waiting = 0, mean_running = 0;               ///< requests
   HeldBack held_back_by{};                                 ///< for the longest time; nothing where none waited

@@ -143,8 +143,14 @@ void read_graphs(const Spec& spec, ServeWorkload& w) {
 
 void check_prefill_pool(const Spec& spec) {
   if (!spec.has("prefill")) return;
-  for (const char* key : {"prompts", "kv_room"}) {
+  for (const char* key : {"prompts", "kv_room", "schedule_conservativeness"}) {
     if (spec.has(key)) throw spec.error(key, "does not apply: prefill has replicas of its own");
+  }
+}
+
+void check_room(const Spec& spec, const ServeWorkload& w) {
+  if (spec.has("schedule_conservativeness") && w.room != KvRoom::share) {
+    throw spec.error("schedule_conservativeness", "belongs to kv_room: share");
   }
 }
 
@@ -217,6 +223,7 @@ ServeWorkload read_serve(const Spec& workload) {
   read_drafted(workload, w);
   read_graphs(workload, w);
   check_prefill_pool(workload);
+  check_room(workload, w);
   read_outages(workload, w);
   read_least_replicas(workload, w);
   check_loads(workload, w.loads);

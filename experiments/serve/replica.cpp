@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -16,12 +17,17 @@ const LoadCourse kLoadsStay;
 // Those before are of the requests (traffic).
 constexpr std::uint64_t kAcceptanceStream = 16, kDrawsStream = 1 << 20;
 
+bool has_both(const StepLoad& load) { return load.answers > 0 && load.prompts > 0 && !load.apart; }
+
 StepLoad busier(const StepLoad& a, const StepLoad& b) {
-  return {.answers = std::max(a.answers, b.answers),
-          .keys = std::max(a.keys, b.keys),
-          .prompts = std::max(a.prompts, b.prompts),
-          .seen = std::max(a.seen, b.seen),
-          .moved_MB = std::max(a.moved_MB, b.moved_MB)};
+  return {
+      .answers = std::max(a.answers, b.answers),
+      .keys = std::max(a.keys, b.keys),
+      .prompts = std::max(a.prompts, b.prompts),
+      .seen = std::max(a.seen, b.seen),
+      .parts = std::max(a.parts, b.parts),
+      .moved_MB = std::max(a.moved_MB, b.moved_MB),
+      .apart = (a.answers > 0 || b.answers > 0) && (a.prompts > 0 || b.prompts > 0) && !has_both(a) && !has_both(b)};
 }
 
 // Keys as tokens have them, not groups.
@@ -32,6 +38,7 @@ StepLoad mean_of(const std::vector<StepLoad>& loads) {
     sum.keys += load.answers * load.keys;
     sum.prompts += load.prompts;
     sum.seen += load.prompts * load.seen;
+    sum.parts += load.parts;
     sum.moved_MB += load.moved_MB;
   }
   const auto groups = static_cast<double>(loads.size());
@@ -39,11 +46,13 @@ StepLoad mean_of(const std::vector<StepLoad>& loads) {
           .keys = sum.answers > 0 ? sum.keys / sum.answers : 0,
           .prompts = sum.prompts / groups,
           .seen = sum.prompts > 0 ? sum.seen / sum.prompts : 0,
+          .parts = sum.parts / groups,
           .moved_MB = sum.moved_MB / groups};
 }
 
 StepLoad without_prompts(StepLoad load) {
-  load.prompts = load.seen = 0;
+  load.prompts = load.seen = load.parts = 0;
+  load.apart = false;
   return load;
 }
 
@@ -59,7 +68,10 @@ Replica::Replica(const ServeWorkload& workload, const ReplicaPool& pool, Request
       acceptance_(static_cast<std::uint64_t>(seed), kAcceptanceStream + static_cast<std::uint64_t>(number)),
       draws_(static_cast<std::uint64_t>(seed), kDrawsStream + static_cast<std::uint64_t>(number)),
       experts_(pool.place_anew ? workload.loads : kLoadsStay),
-      groups_(static_cast<std::size_t>(pool.shape.groups)) {}
+      groups_(static_cast<std::size_t>(pool.shape.groups)),
+      ratio_(new_token_ratio(workload.conservativeness, pool.shape.groups)) {
+  for (Group& group : groups_) group.new_token_ratio = ratio_.first;
+}
 
 void Replica::wait(int group, std::size_t request, double now_ms) {
   groups_[static_cast<std::size_t>(group)].waiting.push_back({request, 0, now_ms});
@@ -93,18 +105,40 @@ double Replica::room_for(const ServedRequest& request, int produced, bool shares
   return prompt + tokens * taken_by_answer(request);
 }
 
+// What those that run may still write and is kept for them. A prompt counts with all of its answer until it decodes.
+double Replica::foreseen(const Group& group) {
+  if (w_.room != KvRoom::share) return 0;
+  double answers = 0, prompts = 0;
+  for (const Answer& each : group.answers) {
+    const double got = each.produced + each.growth * static_cast<double>(group.decoded - each.joined);
+    answers += std::min(kMostForeseen, of(each.request).output_len - got) * each.taken;
+  }
+  for (const Prompt& each : group.prompts) {
+    const ServedRequest& request = of(each.request);
+    prompts += std::min<double>(kMostForeseen, request.output_len - each.produced) * taken_by_answer(request);
+  }
+  return group.new_token_ratio * answers + prompts;
+}
+
+// Whether there is `room` beside what is kept, once prefixes are gone that none needs.
+bool Replica::has_room(Group& group, const ServedRequest& request, double room, bool shares) {
+  if (group.kept + room > kv_tokens()) return false;
+  if (shares) group.prefixes.use(request.prefix, taken_by_prefix(request));
+  group.prefixes.free(group.kept + group.prefixes.tokens() + room - kv_tokens());
+  if (group.kept + group.prefixes.tokens() + room <= kv_tokens()) return true;
+  if (shares) group.prefixes.leave(request.prefix);
+  return false;
+}
+
 bool Replica::admit_first(Group& group) {
   const Waiting next = group.waiting.front();
   ServedRequest& request = of(next.request);
   const bool shares = part_ != RequestPart::answer && request.prefix >= 0 && group.prefixes.has(request.prefix);
   const double room = room_for(request, next.produced, shares);
-  if (group.kept + room > kv_tokens()) return false;  // even with no prefix kept that none needs
-  if (shares) group.prefixes.use(request.prefix, taken_by_prefix(request));
-  group.prefixes.free(group.kept + group.prefixes.tokens() + room - kv_tokens());
-  if (group.kept + group.prefixes.tokens() + room > kv_tokens()) {
-    if (shares) group.prefixes.leave(request.prefix);
-    return false;
-  }
+  const double own = w_.room == KvRoom::share ? std::min<double>(kMostForeseen, request.output_len - next.produced) *
+                                                    taken_by_answer(request)
+                                              : 0;
+  if (!has_room(group, request, room + own + foreseen(group), shares)) return false;
   group.kept += room;
   group.waiting.pop_front();
   if (part_ == RequestPart::answer) {
@@ -121,16 +155,27 @@ bool Replica::admit_first(Group& group) {
   return true;
 }
 
+// SGLang takes as many as a step has tokens for, and once the cache had no room for one looks at none until one ends.
+bool Replica::takes_more(const Group& group) const {
+  if (w_.room != KvRoom::share) return true;
+  if (group.is_full && group.running() > 0) return false;
+  int tokens = 0;
+  for (const Prompt& each : group.prompts) tokens += each.length - each.computed;
+  return tokens < w_.tokens;
+}
+
 std::vector<std::size_t> Replica::admit_until(double ms) {
   std::vector<std::size_t> admitted;
   held_back_ = HeldBack::nothing;
   for (Group& group : groups_) {
-    while (!group.waiting.empty() && group.waiting.front().since_ms <= ms) {
+    if (group.running() == 0) group.new_token_ratio = ratio_.first;
+    while (!group.waiting.empty() && group.waiting.front().since_ms <= ms && takes_more(group)) {
       const std::size_t request = group.waiting.front().request;
       const bool has = has_slot(group);
       if (!has && held_back_ == HeldBack::nothing) held_back_ = HeldBack::batch_limit;
       if (!has) break;
-      if (!admit_first(group)) {
+      group.is_full = !admit_first(group);
+      if (group.is_full) {
         held_back_ = HeldBack::cache;
         break;
       }
@@ -149,12 +194,16 @@ std::vector<std::size_t> Replica::admit() {
   return admit_until(std::numeric_limits<double>::infinity());
 }
 
+// SGLang does not know yet that the last ones have ended, and takes up one more step of them.
+bool Replica::runs_on(const Group& group) const {
+  return group.running() > 0 || (w_.scheduler == Stack::sglang && !group.leaving.empty());
+}
+
 // A step that is made up while the one before runs has those that came before that one began; where nothing runs, all.
 void Replica::compose(double now_ms) {
-  const auto runs = [](const Group& group) { return group.running() > 0; };
   const bool follows = w_.overlapped && now_ms == step_end_ms();
   if (follows) admit_until(std::nextafter(step_.start_ms, 0));
-  if (follows && std::any_of(groups_.begin(), groups_.end(), runs)) return;
+  if (follows && std::any_of(groups_.begin(), groups_.end(), [&](const Group& each) { return runs_on(each); })) return;
   for (Group& group : groups_) let_leave(group);
   admit_until(now_ms);
 }
@@ -180,9 +229,12 @@ void Replica::forget(std::size_t request) {
 
 StepLoad Replica::take_up(Group& group) {
   StepLoad load;
-  if (!prompts_alone_ && !group.answers.empty()) {
-    load.keys = group.keys / static_cast<double>(group.answers.size());
+  const bool decodes = !group.answers.empty() || (w_.scheduler == Stack::sglang && !group.leaving.empty());
+  if (!group.prompts_alone && decodes) {
+    double keys = group.keys;
+    for (const std::size_t each : group.leaving) keys += of(each).kv_tokens();
     load.answers = static_cast<double>(group.answers.size() + group.leaving.size());
+    load.keys = keys / load.answers;
   }
   load.moved_MB = group.moved_MB + experts_MB_;
   int left = prompts_wait_ ? 0 : w_.tokens - static_cast<int>(load.answers) * w_.query_len;
@@ -195,6 +247,7 @@ StepLoad Replica::take_up(Group& group) {
     left -= chunk;
     group.chunks.push_back(chunk);
   }
+  load.parts = static_cast<double>(group.chunks.size());
   if (load.prompts > 0) load.seen = seen / load.prompts;
   return load;
 }
@@ -237,12 +290,24 @@ void Replica::keep_pace(double ms) {
   }
 }
 
+// By how much a step of so many ms is longer for answers.
+void Replica::tell_beside(double ms) {
+  const StepLoad &busiest = step_.busiest, &mean = step_.mean;
+  if (busiest.prompts == 0) return;
+  const double without = busiest.answers > 0 ? time_of(without_prompts(busiest), without_prompts(mean)).ms : 0;
+  for (Group& group : groups_) group.beside_ms += group.prompts_alone ? ms : ms - without;
+}
+
 bool Replica::begin(double now_ms) {
   if (part_ != RequestPart::answer) compose(now_ms);
   const auto any = [&](const auto& has) { return std::any_of(groups_.begin(), groups_.end(), has); };
   prompts_wait_ = owed_steps_ >= 1 && any([](const Group& group) { return !group.answers.empty(); });
-  const bool has_prompts = !prompts_wait_ && any([](const Group& group) { return !group.prompts.empty(); });
-  prompts_alone_ = w_.order == PromptOrder::first && has_prompts;
+  const auto has_prompts = [](const Group& group) { return !group.prompts.empty(); };
+  const bool all_alone = w_.order == PromptOrder::first && any(has_prompts);
+  for (Group& group : groups_) {
+    const bool alone = all_alone || (w_.order == PromptOrder::first_by_rank && has_prompts(group));
+    group.prompts_alone = alone && !prompts_wait_;
+  }
   step_ = {.start_ms = now_ms, .held_back = held_back_, .replica = number_};
   step_.paused_ms = place_experts(now_ms);
   std::vector<StepLoad> loads;
@@ -261,11 +326,7 @@ bool Replica::begin(double now_ms) {
   const StepTime time = time_of(step_.busiest, step_.mean);
   step_.ms = step_.paused_ms + time.ms;
   step_.graph_batch = time.graph_batch;
-  if (prompts_alone_) {
-    beside_ms_ += time.ms;
-  } else if (step_.busiest.prompts > 0 && step_.busiest.answers > 0) {
-    beside_ms_ += time.ms - time_of(without_prompts(step_.busiest), without_prompts(step_.mean)).ms;
-  }
+  tell_beside(time.ms);
   keep_moving(step_.mean.moved_MB > 0 ? time.left_MB / step_.mean.moved_MB : 0);
   keep_pace(time.ms);
   log_.steps.push_back(step_);
@@ -277,21 +338,20 @@ Replica::Finished Replica::finish() {
   in_step_ = false;
   for (Group& group : groups_) {
     let_leave(group);
-    if (!prompts_alone_) decode(group, finished);
+    if (!group.prompts_alone) decode(group, finished);
     finish_prompts(group, finished);
-    while (group.kept + group.prefixes.tokens() > kv_tokens()) {
-      group.prefixes.free(group.kept + group.prefixes.tokens() - kv_tokens());
-      if (group.kept + group.prefixes.tokens() > kv_tokens()) drop_last(group);
-    }
+    make_room(group);
   }
   return finished;
 }
 
 void Replica::decode(Group& group, Finished& finished) {
   if (group.answers.empty()) return;
+  tell_gaps(group);
   ++group.decoded;
   group.keys += group.growth;
-  if (w_.room == KvRoom::prompt) group.kept += group.taken_growth;
+  if (w_.room != KvRoom::whole) group.kept += group.taken_growth;
+  group.new_token_ratio = std::max(ratio_.least, group.new_token_ratio - ratio_.decay);
   while (!group.answers.empty() && group.answers.begin()->last == group.decoded) {
     const Answer answer = *group.answers.begin();
     group.answers.erase(group.answers.begin());
@@ -299,11 +359,19 @@ void Replica::decode(Group& group, Finished& finished) {
     group.growth -= answer.growth;
     group.taken_growth -= answer.growth * answer.taken;
     group.keys -= request.kv_tokens();
-    request.beside_ms += beside_ms_ - answer.beside_ms;
+    request.beside_ms += group.beside_ms - answer.beside_ms;
     end(group, answer.request);
     finished.ended.push_back(answer.request);
   }
   if (group.answers.empty()) group.keys = group.growth = group.taken_growth = 0;  // of rounding nothing stays
+}
+
+void Replica::tell_gaps(Group& group) {
+  const auto fresh = static_cast<int>(group.joined_ms.size()), all = static_cast<int>(group.answers.size());
+  for (const double since_ms : group.joined_ms) log_.gaps.push_back({step_end_ms() - since_ms, 1});
+  if (all > fresh) log_.gaps.push_back({step_end_ms() - group.decoded_ms, all - fresh});
+  group.joined_ms.clear();
+  group.decoded_ms = step_end_ms();
 }
 
 void Replica::end(Group& group, std::size_t request) {
@@ -315,6 +383,7 @@ void Replica::leave(Group& group, std::size_t request) {
   const ServedRequest& ended = of(request);
   const bool shares = part_ != RequestPart::answer && ended.prefix >= 0;
   group.kept -= room_for(ended, ended.output_len, shares);
+  group.is_full = false;
   if (shares) group.prefixes.leave(ended.prefix);
 }
 
@@ -338,7 +407,7 @@ void Replica::finish_prompts(Group& group, Finished& finished) {
     if (prompt.produced > 0) request.stalled_ms += step_end_ms();  // since it was dropped
     share_prefix(group, prompt);
     const int produced = prompt.produced + 1;
-    if (w_.room == KvRoom::prompt && part_ == RequestPart::all) group.kept += taken_by_answer(request);
+    if (w_.room != KvRoom::whole && part_ == RequestPart::all) group.kept += taken_by_answer(request);
     if (produced == request.output_len) {
       end(group, prompt.request);
       finished.ended.push_back(prompt.request);
@@ -382,21 +451,55 @@ void Replica::join(Group& group, std::size_t request, int produced) {
                       .produced = produced,
                       .growth = static_cast<double>(left) / steps,
                       .taken = taken_by_answer(joins),
-                      .beside_ms = beside_ms_};
+                      .beside_ms = group.beside_ms};
   group.answers.insert(answer);
+  group.joined_ms.push_back(produced == 1 ? joins.first_token_ms : step_end_ms());
   group.keys += joins.input_len + produced;
   group.growth += answer.growth;
   group.taken_growth += answer.growth * answer.taken;
 }
 
-void Replica::drop_last(Group& group) {
+// A share looks a step ahead, as a step of decode is not taken up without room.
+void Replica::make_room(Group& group) {
+  const auto excess = [&] {
+    const double ahead = w_.room == KvRoom::share ? group.taken_growth : 0;
+    return group.kept + ahead + group.prefixes.tokens() - kv_tokens();
+  };
+  bool drops = false;
+  while (excess() > 0) {
+    group.prefixes.free(excess());
+    if (excess() <= 0 || group.running() == 0) break;
+    drop_one(group);
+    drops = true;
+  }
+  if (!drops || w_.room != KvRoom::share) return;
+  double written = 0, most = 0;
+  for (const Answer& each : group.answers) {
+    written += each.produced + each.growth * static_cast<double>(group.decoded - each.joined);
+    most += of(each.request).output_len;
+  }
+  group.new_token_ratio = ratio_after_retraction(written, static_cast<double>(group.answers.size()), most);
+}
+
+// The last that came, or with a share the one with the fewest tokens of its answer, of these with the longest prompt.
+std::set<Replica::Answer>::iterator Replica::victim(Group& group) {
   const auto later = [](const Answer& a, const Answer& b) { return a.request < b.request; };
-  const auto answer = std::max_element(group.answers.begin(), group.answers.end(), later);
-  const bool of_prompts =
-      answer == group.answers.end() || (!group.prompts.empty() && group.prompts.back().request > answer->request);
+  if (w_.room != KvRoom::share) return std::max_element(group.answers.begin(), group.answers.end(), later);
+  const auto tokens = [&](const Answer& each) {
+    const double got = each.produced + each.growth * static_cast<double>(group.decoded - each.joined);
+    return std::tuple(got, -of(each.request).input_len, -static_cast<double>(each.request));
+  };
+  return std::min_element(group.answers.begin(), group.answers.end(),
+                          [&](const Answer& a, const Answer& b) { return tokens(a) < tokens(b); });
+}
+
+void Replica::drop_one(Group& group) {
+  const auto answer = victim(group);
+  const bool newer = w_.room != KvRoom::share && !group.prompts.empty() && answer != group.answers.end() &&
+                     group.prompts.back().request > answer->request;
   Waiting dropped;
   bool shares = true;
-  if (of_prompts) {
+  if (answer == group.answers.end() || newer) {
     dropped = {group.prompts.back().request, group.prompts.back().produced, 0};
     shares = group.prompts.back().shares;
     group.prompts.pop_back();
@@ -407,7 +510,7 @@ void Replica::drop_last(Group& group) {
     group.growth -= answer->growth;
     group.taken_growth -= answer->growth * answer->taken;
     group.kept -= (answer->produced + got - dropped.produced) * answer->taken;  // what is kept is what it has got
-    of(answer->request).beside_ms += beside_ms_ - answer->beside_ms;
+    of(answer->request).beside_ms += group.beside_ms - answer->beside_ms;
     of(answer->request).stalled_ms -= step_end_ms();
     group.answers.erase(answer);
   }
@@ -416,7 +519,12 @@ void Replica::drop_last(Group& group) {
   group.kept -= room_for(request, dropped.produced, shares);
   if (shares) group.prefixes.leave(request.prefix);
   ++request.restarts;
-  group.waiting.push_front(dropped);
+  group.is_full = false;
+  if (w_.room == KvRoom::share) {
+    group.waiting.push_back(dropped);
+  } else {
+    group.waiting.push_front(dropped);
+  }
 }
 
 bool Replica::is_empty() const {
@@ -431,6 +539,7 @@ std::vector<std::size_t> Replica::lose_all() {
     for (const Answer& each : group.answers) lost.push_back(each.request);
     lost.insert(lost.end(), group.coming.begin(), group.coming.end());
     group = Group{};
+    group.new_token_ratio = ratio_.first;
   }
   in_step_ = false;
   return lost;

@@ -11,6 +11,7 @@
 #include "base/random.hpp"
 #include "experiments/serve/expert_clock.hpp"
 #include "experiments/serve/prefix_cache.hpp"
+#include "experiments/serve/schedulers.hpp"
 #include "experiments/serve/serve_log.hpp"
 #include "experiments/serve/traffic.hpp"
 #include "schedules/scenario/stack_habits.hpp"
@@ -62,8 +63,8 @@ enum class RequestPart { all, prompt, answer };
 
 /// A request waits in its group until the cache has room for it beside those before it, and ends with its last token.
 /// In a step each request that decodes gets a token, or with drafts as many as are accepted; prompts take what is left
-/// of the step's tokens, the first come first, each but for what is cached. Where answers outgrow the cache, the last
-/// that came loses its own and computes all of it anew.
+/// of the step's tokens, the first come first, each but for what is cached. Where answers outgrow the cache, one of
+/// them loses its own and computes all of it anew: the last that came, or with a share those with the fewest tokens.
 class Replica {
  public:
   /// To the log it writes. All outlive it.
@@ -126,7 +127,7 @@ class Replica {
     int produced = 0;      ///< when it joined
     double growth = 0;     ///< tokens that it gets in a step, on average
     double taken = 1;      ///< of the cache by each of them
-    double beside_ms = 0;  ///< of the replica, when it joined
+    double beside_ms = 0;  ///< of the group, when it joined
 
     bool operator<(const Answer& other) const {
       return last != other.last ? last < other.last : request < other.request;
@@ -142,6 +143,12 @@ class Replica {
     std::int64_t decoded = 0;      ///< steps of decoding
     double kept = 0;               ///< what the cache keeps for requests, but for shared prefixes
     double moved_MB = 0;
+    double beside_ms = 0;           ///< by which steps so far were longer for answers because of prompts
+    bool prompts_alone = false;     ///< in the step
+    double decoded_ms = 0;          ///< when it last decoded
+    std::vector<double> joined_ms;  ///< since then: when those that joined got their first token
+    double new_token_ratio = 0;
+    bool is_full = false;  ///< until one ends no prompt is looked at
     PrefixCache prefixes;
     std::vector<int> chunks;           ///< of the step: tokens of the first prompts
     std::vector<std::size_t> leaving;  ///< requests that have ended, and of which the next step does not know it yet
@@ -157,15 +164,21 @@ class Replica {
   [[nodiscard]] double taken_by_answer(const ServedRequest& request) const;
   [[nodiscard]] bool has_slot(const Group& group) const;
   [[nodiscard]] double room_for(const ServedRequest& request, int produced, bool shares) const;
+  [[nodiscard]] double foreseen(const Group& group);
+  [[nodiscard]] bool takes_more(const Group& group) const;
   bool admit_first(Group& group);
+  bool has_room(Group& group, const ServedRequest& request, double room, bool shares);
   std::vector<std::size_t> admit_until(double ms);
   double place_experts(double now_ms);
   [[nodiscard]] StepTime time_of(const StepLoad& busiest, const StepLoad& mean) const;
+  [[nodiscard]] bool runs_on(const Group& group) const;
+  void tell_beside(double ms);
   void keep_pace(double ms);
   void compose(double now_ms);
   StepLoad take_up(Group& group);
   void finish_prompts(Group& group, Finished& finished);
   void decode(Group& group, Finished& finished);
+  void tell_gaps(Group& group);
   void share_prefix(Group& group, const Prompt& prompt);
   void join(Group& group, std::size_t request, int produced);
   void end(Group& group, std::size_t request);
@@ -173,7 +186,9 @@ class Replica {
   void let_leave(Group& group);
   void keep_moving(double share);
   [[nodiscard]] int steps_of(int tokens);
-  void drop_last(Group& group);
+  void make_room(Group& group);
+  [[nodiscard]] std::set<Answer>::iterator victim(Group& group);
+  void drop_one(Group& group);
 
   const ServeWorkload& w_;
   const ReplicaPool& pool_;
@@ -184,11 +199,11 @@ class Replica {
   ExpertClock experts_;
   double experts_MB_ = 0;  ///< that move beside steps, over each NIC
   std::vector<Group> groups_;
-  bool in_step_ = false, prompts_alone_ = false, prompts_wait_ = false;
+  bool in_step_ = false, prompts_wait_ = false;
+  NewTokenRatio ratio_;
   double owed_steps_ = 0;  ///< to answers, by the pace
   ServedStep step_;
   HeldBack held_back_{};  // at the last admission
-  double beside_ms_ = 0;  ///< by which steps so far were longer for answers because of prompts
 };
 
 }  // namespace moeline

@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/parallel.hpp"
+#include "experiments/serve/schedulers.hpp"
 #include "routing/load_file.hpp"
 #include "schedules/scenario/read_scenario.hpp"
 
@@ -63,17 +64,58 @@ ServePool checked_pool(StepGrids& grids, int first, int replicas, const ServeLog
   return pool;
 }
 
-// Where prompts are computed apart, by replicas whose scenario the workload changes.
-std::optional<StepGrids> prompts_apart(const Spec& scenario, std::vector<std::string> assignments, const Spec& asked,
-                                       const ServeWorkload& w) {
-  if (w.prefill.replicas == 0) return {};
-  assignments.insert(assignments.end(), w.prefill.set.begin(), w.prefill.set.end());
+// What is wrong with them is said where the workload describes them.
+template <class Make>
+auto of_prefill_pool(const Spec& asked, const ServeWorkload& w, const Make& make) {
   try {
-    check_schedule(changed(scenario, assignments), RequestPart::prompt, w);
-    return std::make_optional<StepGrids>(scenario, assignments, w, RequestPart::prompt);
+    return make();
   } catch (const SpecError& error) {
     throw asked.map("workload").map("prefill").error_at(w.prefill.set.empty() ? "replicas" : "set", error.reason());
   }
+}
+
+std::vector<std::string> of_prompts(std::vector<std::string> assignments, const ServeWorkload& w) {
+  assignments.insert(assignments.end(), w.prefill.set.begin(), w.prefill.set.end());
+  return assignments;
+}
+
+// Where prompts are computed apart, by replicas whose scenario the workload changes.
+std::optional<StepGrids> prompts_apart(const Spec& scenario, const std::vector<std::string>& assignments,
+                                       const Spec& asked, const ServeWorkload& w) {
+  if (w.prefill.replicas == 0) return {};
+  return of_prefill_pool(asked, w, [&] {
+    return std::make_optional<StepGrids>(scenario, of_prompts(assignments, w), w, RequestPart::prompt);
+  });
+}
+
+// Of a step of those that compute prompts.
+Setup prompt_setup(const Spec& asked, const Spec& scenario, const std::vector<std::string>& assignments,
+                   const ServeWorkload& w) {
+  if (w.prefill.replicas == 0) return StepGrid(scenario, assignments, w, RequestPart::all).setup();
+  return of_prefill_pool(asked, w, [&] {
+    const std::vector<std::string> changes = of_prompts(assignments, w);
+    check_schedule(changed(scenario, changes), RequestPart::prompt, w);
+    return StepGrid(scenario, changes, w, RequestPart::prompt).setup();
+  });
+}
+
+// With what it leaves to the scheduler.
+ServeResult completed(Spec asked, const Spec& scenario, const std::vector<std::string>& assignments) {
+  ServeResult result;
+  ServeWorkload said = read_serve(asked.map("workload"));
+  const Setup setup = prompt_setup(asked, scenario, assignments, said);
+  if (!asked.map("workload").has("scheduler")) {
+    const Stack stack = setup.kernels().stack;
+    said.scheduler = stack == Stack::megatron ? Stack::none : stack;
+    asked.set("workload.scheduler=" + word_of(said.scheduler));
+  }
+  for (const SchedulerDefault& each : scheduler_defaults(said, setup)) {
+    if (asked.map("workload").has(each.key)) continue;
+    asked.set(fmt::format("workload.{}={}", each.key, each.value));
+    result.defaults.push_back(each);
+  }
+  result.workload = read_serve(asked.map("workload"));
+  return result;
 }
 
 // Whose time steps are those of the scenario's file of loads.
@@ -103,10 +145,11 @@ bool serves(const Spec& scenario, const std::vector<std::string>& assignments) {
 
 ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignments, const Progress& progress) {
   const Spec asked = changed(scenario, assignments);
-  ServeResult result{.workload = read_serve(asked.map("workload"))};
+  const ServeWorkload said = read_serve(asked.map("workload"));
+  const RequestPart part = said.prefill.replicas > 0 ? RequestPart::answer : RequestPart::all;
+  check_schedule(asked, part, said);
+  ServeResult result = completed(asked, scenario, assignments);
   ServeWorkload& w = result.workload;
-  const RequestPart part = w.prefill.replicas > 0 ? RequestPart::answer : RequestPart::all;
-  check_schedule(asked, part, w);
   StepGrids answers(scenario, assignments, w, part);
   complete_loads(asked, answers.base().setup(), w.loads);
   std::optional<StepGrids> prompts = prompts_apart(scenario, assignments, asked, w);

@@ -7,6 +7,7 @@
 
 #include "base/progress.hpp"
 #include "experiments/serve/measures.hpp"
+#include "experiments/serve/schedulers.hpp"
 #include "experiments/serve/step_grids.hpp"
 
 namespace moeline {
@@ -27,7 +28,8 @@ struct ServePool {
 
 struct ServeResult {
   ServeWorkload workload;
-  ServePool answers{};  ///< and prompts, where these have no replicas of their own
+  std::vector<SchedulerDefault> defaults{};  ///< what the scheduler says where the scenario does not
+  ServePool answers{};                       ///< and prompts, where these have no replicas of their own
   std::optional<ServePool> prompts{};
   ServeLog log{};
   ServeMeasures measures{};

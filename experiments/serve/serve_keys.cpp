@@ -6,13 +6,6 @@
 
 namespace moeline {
 
-template <>
-inline constexpr std::array kWords<PromptOrder> = {"mixed", "first"};
-template <>
-inline constexpr std::array kWords<KvRoom> = {"whole", "prompt"};
-template <>
-inline constexpr std::array kWords<RouterRule> = {"least_loaded", "round_robin", "cache_aware"};
-
 namespace keys {
 namespace {
 
@@ -178,21 +171,32 @@ const Table<ServeWorkload>& serve() {
       part(&W::prefixes, "prefixes", prefixes(),
            "Each prompt begins with one of so many prefixes, cached where it was computed before, until its room is "
            "needed; by default none"),
+      key(&W::scheduler, "scheduler", words(words_of<Stack>()),
+          "whose rules: sglang, trtllm, vllm; by default those of the stack whose kernels they are. Says tokens, "
+          "batch_size, prompts, kv_room and router where the workload does not")
+          .depends(),
       key(&W::tokens, "tokens", whole(64, kMostTogether),
-          "of prompts and answers together in a step, of each attention group"),
+          "of prompts and answers together in a step, of each attention group; by default what the scheduler has on "
+          "this GPU")
+          .depends(),
       key(&W::batch_size, "batch_size", whole(1, kMostTogether),
           "requests of an attention group at a time; by default what memory holds")
           .depends(),
       key(&W::order, "prompts", words(words_of<PromptOrder>()),
           "mixed: chunks of prompts are computed in steps in which requests decode; first: in steps of their own, "
-          "before any of decoding"),
+          "before any of decoding; first_by_rank: the same of each attention group, while others decode")
+          .depends(),
       key(&W::overlapped, "overlap_scheduler", flag(), "a step is made up while the one before runs"),
       part(&W::host, "host", host(),
            "What the server's host does between steps; a step that is made up while the one before runs waits for it "
            "where it takes longer. By default nothing with overlap_scheduler, else 1000 us a step and 8 a request"),
       key(&W::room, "kv_room", words(words_of<KvRoom>()),
           "whole: a request begins when the cache has room for all of it; prompt: for its prompt, and the last that "
-          "came loses its cache where answers outgrow it"),
+          "came loses its cache where answers outgrow it; share: for all of it and a share of what the others may "
+          "still write, and those with the fewest tokens lose theirs")
+          .depends(),
+      key(&W::conservativeness, "schedule_conservativeness", number(0, 10),
+          "of kv_room share: times the share that it begins with, 0.7, and with attention data parallelism 0.21"),
       of_decode("query_len"),
       graph_batch(),
       of_decode("draft_layers"),
@@ -200,7 +204,8 @@ const Table<ServeWorkload>& serve() {
       key(&W::replicas, "replicas", whole(1, kMostReplicas), "of `parallelism`"),
       key(&W::router, "router", words(words_of<RouterRule>()),
           "least_loaded: to the attention group with the fewest requests; round_robin: to each replica in turn; "
-          "cache_aware: to where its prefix was sent before"),
+          "ranks_in_turn: to each attention group in turn; cache_aware: to where its prefix was sent before")
+          .depends(),
       part(&W::prefill, "prefill", prefill_pool(),
            "Prompts are computed by replicas of their own, and caches go over the NIC; by default there are none"),
       mappings<W>("outages", outage().rows(),

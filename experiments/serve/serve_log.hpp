@@ -17,7 +17,9 @@ struct StepLoad {
   double keys = 0;      ///< of these, tokens in the KV cache, on average
   double prompts = 0;   ///< tokens of prompts that are computed
   double seen = 0;      ///< keys that such a token's last one sees, on average over the tokens
+  double parts = 0;     ///< prompts that these tokens are of
   double moved_MB = 0;  ///< of caches and experts, that cross each GPU's NIC beside it, in one direction
+  bool apart = false;   ///< its answers and its prompts are of different groups
 };
 
 /// Where routing stands in a step, and what chance makes of it. The default: as the scenario has it.
@@ -83,10 +85,17 @@ struct ReplicasOn {
   int replicas = 0;
 };
 
+/// Between two tokens of an answer, or with drafts two steps that brought some.
+struct TokenGap {
+  double ms = 0;
+  int answers = 0;  ///< that waited so long
+};
+
 struct ServeLog {
   std::vector<ServedRequest> requests;  ///< by arrival
   std::vector<ServedStep> steps;        ///< by start
   double end_ms = 0;
+  std::vector<TokenGap> gaps{};
   std::vector<ReplicasOn> replicas_on{};  ///< that answer, where they are switched; starting and draining ones too
 };
 

@@ -45,11 +45,16 @@ Between of_keys(double value) {
   return between_ends(value, power, 4 * power);
 }
 
-std::array<int, 5> rounded(const StepLoad& load, int fewest_answers, int graph) {
+std::array<int, 6> rounded(const StepLoad& load, int fewest_answers, int graph) {
   const auto whole = [](double value, int fewest) {
     return value > 0 ? std::max(fewest, static_cast<int>(std::lround(value))) : 0;
   };
-  return {whole(load.answers, fewest_answers), whole(load.keys, 1), whole(load.prompts, 1), whole(load.seen, 1), graph};
+  return {whole(load.answers, fewest_answers),
+          whole(load.keys, 1),
+          whole(load.prompts, 1),
+          whole(load.seen, 1),
+          whole(load.parts, 1),
+          graph};
 }
 
 // Requests beside those of a graph have another one.
@@ -69,6 +74,9 @@ std::string drafts_of(const ServeWorkload& w) {
   const std::string layers = w.draft_layers > 0 ? fmt::format(", draft_layers: {}", w.draft_layers) : "";
   return fmt::format(", query_len: {}, mtp_acceptance: [{}]{}", w.query_len, fmt::join(w.acceptance, ", "), layers);
 }
+
+StepLoad answers_of(const StepLoad& load) { return {.answers = load.answers, .keys = load.keys}; }
+StepLoad prompts_of(const StepLoad& load) { return {.prompts = load.prompts, .seen = load.seen, .parts = load.parts}; }
 
 // What a group does for itself, however busy the others are.
 double own_ms(const Run& run) {
@@ -97,20 +105,20 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
       answers_(part != RequestPart::prompt),
       moves_(part != RequestPart::all || workload.loads.moves_beside),
       fewest_answers_(fewest_answers(scenario_, assignments_)),
-      one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys, 0}
-                                                : Point{fewest_answers_, kFewestKeys, 0, 0, 0})),
+      one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys, 1, 0}
+                                                : Point{fewest_answers_, kFewestKeys, 0, 0, 0, 0})),
       cache_(one_, !drafts_.empty()),
       bytes_of_token_(cache_.bytes(kUsualLength) / kUsualLength) {}
 
-// Tokens of prompts that see fewer keys than they are belong to several prompts.
+// Of several prompts each has as many tokens, and sees as many keys.
 Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {
-  const auto [answers, keys, prompts, seen, graph] = point;
+  const auto [answers, keys, prompts, seen, parts, graph] = point;
   const std::string beside = kv_transfer_MB > 0 ? fmt::format(", kv_transfer_MB: {}", kv_transfer_MB) : "";
   const std::string rows = graph > 0 ? std::to_string(graph) : word_of(GraphBatch::exact);
   const std::string decode =
       fmt::format("batch_size: {}, kv_len: {}{}, graph_batch: {}", answers, std::max(1, keys), drafts_, rows);
   const std::string prefill = fmt::format("tokens: {}, prompt_len: {}, cached_len: {}", prompts, std::max(1, seen),
-                                          std::max(0, seen - prompts));
+                                          std::max(0, seen - (prompts + parts - 1) / std::max(1, parts)));
   const std::string workload = prompts == 0   ? "phase: decode, " + decode
                                : answers == 0 ? "phase: prefill, " + prefill
                                               : "phase: mixed, " + decode + ", " + prefill;
@@ -158,6 +166,12 @@ double StepGrid::weight_of(const Axes& axes, unsigned corner) {
     weight *= (corner >> axis & 1U) != 0 ? axes[axis].share : 1 - axes[axis].share;
   }
   return weight;
+}
+
+// A group's own phases, of two groups of different work those of the longer.
+double StepGrid::own_ms_of(const StepLoad& busiest, int graph) {
+  if (!busiest.apart) return between(busiest, graph).own_ms;
+  return std::max(between(answers_of(busiest), graph).own_ms, between(prompts_of(busiest), graph).own_ms);
 }
 
 // Steps that have prompts run without a graph.
@@ -211,7 +225,7 @@ StepGrid::Axes StepGrid::axes_of(const StepLoad& load, int graph) const {
   const double answers = std::max<double>(load.answers, fewest_answers_);
   return {load.answers > 0 ? clipped(of_count(answers, 1), answers, graph) : none,
           load.answers > 0 ? of_keys(load.keys) : none, load.prompts > 0 ? of_count(load.prompts, kFewestKeys) : none,
-          load.prompts > 0 ? of_keys(load.seen) : none};
+          load.prompts > 0 ? of_keys(load.seen) : none, load.prompts > 0 ? of_count(load.parts, 1) : none};
 }
 
 StepGrid::Cost StepGrid::between(const StepLoad& load, int graph) {
@@ -234,16 +248,22 @@ StepGrid::Cost StepGrid::between(const StepLoad& load, int graph) {
 }
 
 double StepGrid::error_in_middle(std::size_t cell) {
-  const auto [answers, keys, prompts, seen, graph] = cells_in_turn_[cell];
+  const auto [answers, keys, prompts, seen, parts, graph] = cells_in_turn_[cell];
   const auto behind = [](int low) { return std::nextafter(static_cast<double>(low), INFINITY); };
   const auto middle = [](int low, const Between& axis) { return low == 0 ? 0 : (axis.low + axis.high) / 2; };
   const int fewest = answers > 0 ? fewest_answers_ : 0;
   const Between of_answers = clipped(of_count(behind(answers), 1), answers, graph);
-  const Point point{std::max(fewest, middle(answers, of_answers)), middle(keys, of_keys(behind(keys))),
-                    middle(prompts, of_count(behind(prompts), kFewestKeys)), middle(seen, of_keys(behind(seen))),
+  const Point point{std::max(fewest, middle(answers, of_answers)),
+                    middle(keys, of_keys(behind(keys))),
+                    middle(prompts, of_count(behind(prompts), kFewestKeys)),
+                    middle(seen, of_keys(behind(seen))),
+                    parts,
                     graph};
-  const StepLoad load{
-      .answers = double(point[0]), .keys = double(point[1]), .prompts = double(point[2]), .seen = double(point[3])};
+  const StepLoad load{.answers = double(point[0]),
+                      .keys = double(point[1]),
+                      .prompts = double(point[2]),
+                      .seen = double(point[3]),
+                      .parts = double(point[4])};
   return std::abs(between(load, graph).ms / simulated_cost(point, false).ms - 1);
 }
 
@@ -261,15 +281,19 @@ StepTime StepGrid::time(const StepLoad& busiest, const StepLoad& mean) {
   const bool alone = one_.scenario.parallelism.attention_groups() == 1;
   const int graph = known_graph(busiest);
   const Cost cost = between(mean, graph);
-  StepTime time = combined(cost, alone ? 0 : between(busiest, graph).own_ms, mean.moved_MB);
+  StepTime time = combined(cost, alone ? 0 : own_ms_of(busiest, graph), mean.moved_MB);
   time.graph_batch = graph;
   return time;
 }
 
 double StepGrid::exact_ms(const StepLoad& busiest, const StepLoad& mean) const {
   const int graph = graph_of(busiest);
-  const Point most = rounded(busiest, fewest_answers_, graph), middle = rounded(mean, fewest_answers_, graph);
-  const double own_ms = most == middle ? 0 : simulated_cost(most, false).own_ms;
+  const Point middle = rounded(mean, fewest_answers_, graph);
+  const auto own = [&](const StepLoad& load) {
+    const Point most = rounded(load, fewest_answers_, graph);
+    return most == middle ? 0 : simulated_cost(most, false).own_ms;
+  };
+  const double own_ms = busiest.apart ? std::max(own(answers_of(busiest)), own(prompts_of(busiest))) : own(busiest);
   return combined(simulated_cost(middle, mean.moved_MB > 0), own_ms, mean.moved_MB).ms;
 }
 
@@ -307,7 +331,7 @@ int most_seen(const ServeWorkload& w) {
 // With as many requests of usual length as may run and fit: buffers and activations are as large as those need.
 Memory StepGrid::memory_of_answers(const ServeWorkload& w) const {
   const int usual = std::max(1, usual_length(w));
-  const auto memory = [&](int answers) { return memory_of(setup_of({answers, usual, 0, 0, 0}), !drafts_.empty()); };
+  const auto memory = [&](int answers) { return memory_of(setup_of({answers, usual, 0, 0, 0, 0}), !drafts_.empty()); };
   const int limit = std::min(most_there(w, one_.scenario.parallelism.attention_groups()),
                              habits::most_running(one_, habits::kNoLimit));
   const auto fit = [&](int answers) { return fits(one_, memory(answers)); };
@@ -318,7 +342,7 @@ Memory StepGrid::memory(const ServeWorkload& w) const {
   // A step that does both has no more tokens than one of prompts.
   Memory memory = answers_ ? memory_of_answers(w) : Memory{};
   if (computes_prompts_) {
-    const Memory prompts = memory_of(setup_of({0, 0, w.tokens, most_seen(w), 0}), !drafts_.empty());
+    const Memory prompts = memory_of(setup_of({0, 0, w.tokens, most_seen(w), 1, 0}), !drafts_.empty());
     memory = answers_ ? of_both(memory, prompts, false) : prompts;
   }
   memory.states = memory.kv_cache = 0;

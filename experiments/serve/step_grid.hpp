@@ -25,11 +25,11 @@ class StepGrid {
   /// does of a request, by which its steps are of prompts, of answers, or of any kind.
   StepGrid(Spec scenario, std::vector<std::string> assignments, const ServeWorkload& workload, RequestPart part);
 
-  /// Between steps that are simulated: of 1, 2, 3, 4, 6, 8, ... requests, and of so many times 64 keys or tokens;
-  /// linear in each. Where groups differ, a step is one of the mean load, and longer by what the busiest group's own
-  /// phases (all but dispatch, experts and combine) take longer. Steps that only decode have a graph of the busiest
-  /// group's requests, and are told apart by it. Beside caches and experts that move it is longer by
-  /// what these take of the NIC. Throws SpecError where such a step is no scenario.
+  /// Between steps that are simulated: of 1, 2, 3, 4, 6, 8, ... requests or prompts, and so many times 64 keys or
+  /// tokens; linear in each. Where groups differ, a step is one of the mean load, and longer by what the busiest
+  /// group's own phases (all but dispatch, experts and combine) take longer. Steps that only decode have a graph of the
+  /// busiest group's requests, and are told apart by it. Beside caches and experts that move it is longer by what these
+  /// take of the NIC. Throws SpecError where such a step is no scenario.
   [[nodiscard]] StepTime time(const StepLoad& busiest, const StepLoad& mean);
   /// Simulated as it is.
   [[nodiscard]] double exact_ms(const StepLoad& busiest, const StepLoad& mean) const;
@@ -55,7 +55,7 @@ class StepGrid {
   [[nodiscard]] double transfer_ms(double tokens, const StepLoad& mean);
 
  private:
-  using Point = std::array<int, 5>;  // of a load, in the order of its members; then the batch of its graph
+  using Point = std::array<int, 6>;  // of a load, in the order of its members; then the batch of its graph
   struct Cost {
     double ms = 0;
     double own_ms = 0;     ///< of it, phases that a group has for itself
@@ -67,11 +67,12 @@ class StepGrid {
     std::size_t operator()(const Point& point) const;
   };
   // Of the grid: costs at its corners, null where none has been asked for.
-  using Cell = std::array<const Cost*, 16>;
-  using Axes = std::array<Between, 4>;
+  using Cell = std::array<const Cost*, 32>;
+  using Axes = std::array<Between, 5>;
   [[nodiscard]] static double weight_of(const Axes& axes, unsigned corner);
   [[nodiscard]] static Point point_at(const Axes& axes, int graph, unsigned corner);
   [[nodiscard]] Axes axes_of(const StepLoad& load, int graph) const;
+  [[nodiscard]] double own_ms_of(const StepLoad& busiest, int graph);
   [[nodiscard]] int graph_of(const StepLoad& busiest) const;
   [[nodiscard]] int known_graph(const StepLoad& busiest);
   [[nodiscard]] Setup setup_of(const Point& point, double kv_transfer_MB = 0) const;

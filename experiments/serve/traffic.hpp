@@ -14,8 +14,9 @@ inline constexpr const char* kServePhase = "serve";
 
 /// How prompts and answers share steps.
 enum class PromptOrder {
-  mixed,  ///< a chunk of prompts is computed in a step in which requests decode
-  first,  ///< steps of prompts alone, before any of decoding
+  mixed,          ///< a chunk of prompts is computed in a step in which requests decode
+  first,          ///< steps of prompts alone, before any of decoding
+  first_by_rank,  ///< the same of each attention group by itself: others decode in that step
 };
 
 /// So that tokens keep coming while prompts wait: after a step with prompts that took t ms, (t - spared_ms) x
@@ -28,14 +29,24 @@ struct PromptPace {
 enum class KvRoom {
   whole,   ///< room for its prompt and all of its answer
   prompt,  ///< for its prompt: where answers outgrow the cache the last come begins anew ("preempt")
+  share,   ///< for its prompt and its answer, and of what those that run may still write for a share that falls step by
+           ///< step: where answers outgrow the cache those with the fewest tokens begin anew ("retract")
 };
 
 /// Where a request goes.
 enum class RouterRule {
-  least_loaded,  ///< to the attention group that has the fewest, of equals the first
-  round_robin,   ///< to each replica in turn
-  cache_aware,   ///< to where its prefix was sent before, unless too much is there
+  least_loaded,   ///< to the attention group that has the fewest, of equals the first
+  round_robin,    ///< to each replica in turn
+  ranks_in_turn,  ///< to each attention group of all replicas in turn
+  cache_aware,    ///< to where its prefix was sent before, unless too much is there
 };
+
+template <>
+inline constexpr std::array kWords<PromptOrder> = {"mixed", "first", "first_by_rank"};
+template <>
+inline constexpr std::array kWords<KvRoom> = {"whole", "prompt", "share"};
+template <>
+inline constexpr std::array kWords<RouterRule> = {"least_loaded", "round_robin", "ranks_in_turn", "cache_aware"};
 
 /// Of tokens.
 struct Length {
@@ -143,6 +154,8 @@ struct ServeWorkload {
   PromptOrder order = PromptOrder::mixed;
   PromptPace pace;
   KvRoom room = KvRoom::whole;
+  double conservativeness = 1;     ///< of KvRoom::share: times the share that it begins with
+  Stack scheduler = Stack::none;   ///< whose rules they are
   int query_len = 1;               ///< tokens that a step of decode has of each request
   int draft_layers = 0;            ///< of a draft model; 0: the model's own MTP modules draft
   std::vector<double> acceptance;  ///< of each drafted token, if those before it were

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "experiments/run/run.hpp"
 #include "experiments/serve/measures.hpp"
+#include "experiments/serve/schedulers.hpp"
 #include "experiments/serve/step_grids.hpp"
 
 namespace moeline {
@@ -176,11 +177,6 @@ Length drawn(double nominal, const ServedLoop& loop) {
   return length;
 }
 
-PromptOrder prompts_of(const ServedStudy& study, const std::string& stack) {
-  const auto& first = study.loop->prompts_first;
-  return std::find(first.begin(), first.end(), stack) == first.end() ? PromptOrder::mixed : PromptOrder::first;
-}
-
 ServeWorkload workload_of(const ServedStudy& study, const ServedRow& row) {
   ServeWorkload w;
   w.concurrency = static_cast<int>(row.concurrency);
@@ -188,7 +184,7 @@ ServeWorkload workload_of(const ServedStudy& study, const ServedRow& row) {
   w.input = drawn(row.input, *study.loop);
   w.output = drawn(row.output, *study.loop);
   w.tokens = study.step_tokens;
-  w.order = prompts_of(study, row.stack);
+  w.scheduler = choice_of<Stack>(row.stack);
   w.replicas = row.split.workers;
   w.prefill.replicas = row.colocated ? 0 : row.prefill.workers;
   return w;
@@ -213,9 +209,10 @@ class Grids {
 
 ServedLoopPrediction predict(const ServedStudy& study, const ServedRow& row, const std::vector<std::string>& set,
                              Grids& grids) {
-  const ServeWorkload w = workload_of(study, row);
+  ServeWorkload w = workload_of(study, row);
   StepGrids& answers = grids.of(set, row.colocated ? RequestPart::all : RequestPart::answer);
   StepGrids* prompts = row.colocated ? nullptr : &grids.of(deployment_of(study, row, row.prefill), RequestPart::prompt);
+  w = with_defaults(w, (prompts != nullptr ? *prompts : answers).base().setup());
   const ServeDeployment deployment = deployment_of(answers, prompts, w);
   const ServeLog log = serve_requests(w, deployment, 1);
   const ServeMeasures measures = measure(log, w);

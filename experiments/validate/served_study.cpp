@@ -112,12 +112,10 @@ std::optional<ServedLoop> read_loop(const Spec& spec) {
   if (!spec.has("loop")) return {};
   constexpr int kMostRequests = 1000;
   const Spec loop = spec.map("loop");
-  loop.expect({"requests_per_slot", "lengths", "prompts_first"});
+  loop.expect({"requests_per_slot", "lengths"});
   const std::vector<double> ends = loop.numbers("lengths", 0.01, 1);
   if (ends.size() != 2 || ends[0] > ends[1]) throw loop.error("lengths", "has two numbers: the least and the most");
-  ServedLoop read{loop.integer("requests_per_slot", 1, kMostRequests), ends[0], ends[1]};
-  if (loop.has("prompts_first")) read.prompts_first = loop.texts("prompts_first");
-  return read;
+  return ServedLoop{loop.integer("requests_per_slot", 1, kMostRequests), ends[0], ends[1]};
 }
 
 // `prefill`: what prefills elsewhere is asked for.

@@ -43,7 +43,6 @@ struct ServedModel {
 struct ServedLoop {
   int requests_per_slot = 1;   ///< over the concurrency
   double least = 1, most = 1;  ///< of the nominal lengths: they are drawn evenly between these shares of them
-  std::vector<std::string> prompts_first{};  ///< stacks that compute prompts in steps of their own; others mix
 };
 
 struct ServedStudy {

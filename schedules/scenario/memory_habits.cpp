@@ -38,6 +38,16 @@ double sglang_fraction(const Setup& setup) {
   return std::max(kLeast, std::round((memory - reserved) / memory * kThousandth) / kThousandth);
 }
 
+bool is_large_for_vllm(const MachineFacts& facts) {
+  constexpr double kSmallGib = 70;
+  return facts.memory_gib >= kSmallGib && facts.generation() != Generation::ampere;
+}
+
+bool drafts(const Setup& setup) {
+  const DecodeWorkload* decode = decode_of(setup.scenario.workload);
+  return decode != nullptr && decode->query_len > 1;
+}
+
 }  // namespace
 
 FractionOf fraction_of(Stack stack) {
@@ -76,18 +86,32 @@ double memory_fraction(const Setup& setup) {
   return setup.scenario.memory.stack == Stack::sglang ? sglang_fraction(setup) : kUsual;
 }
 
+// SGLang's by the card's memory, of all attention groups together; vLLM's get_batch_defaults (engine/arg_utils.py), of
+// a server; TensorRT-LLM's max_num_tokens (llmapi/llm_args.py).
+int prefill_tokens(const Setup& setup, Stack scheduler) {
+  constexpr int kUsual = 8192, kOfSmall = 2048;
+  const MachineFacts& facts = setup.machine.facts;
+  if (scheduler == Stack::vllm) return is_large_for_vllm(facts) ? kUsual : kOfSmall;
+  if (scheduler != Stack::sglang) return kUsual;
+  const Parallelism& split = setup.scenario.parallelism;
+  return static_cast<int>(sglang_sizes(facts.memory_gib, split.group() * split.pp).chunked_prefill) /
+         split.attention_groups();
+}
+
 // SGLang's resolve_max_num_reqs (kv_cache_configurator.py at commit 003fca8), which allows more where a cache holds
-// many requests of the longest kind; vLLM's get_batch_defaults (engine/arg_utils.py); TensorRT-LLM's max_batch_size.
+// many requests of the longest kind, and with drafts 48 (_handle_speculative_decoding), both of all attention groups
+// where it was told; vLLM's get_batch_defaults (engine/arg_utils.py); TensorRT-LLM's max_batch_size.
 int most_running(const Setup& setup, double cached_tokens) {
-  constexpr int kSglang = 2048, kTrtllm = 2048, kVllm = 1024, kVllmOfSmall = 256, kVllmSmallGib = 70;
+  constexpr int kSglang = 2048, kSglangWithDrafts = 48, kTrtllm = 2048, kVllm = 1024, kVllmOfSmall = 256;
   if (setup.scenario.memory.told_batch > 0) return setup.scenario.memory.told_batch;
   switch (setup.scenario.memory.stack) {
     case Stack::sglang:
+      if (drafts(setup)) return std::max(1, kSglangWithDrafts / setup.scenario.parallelism.attention_groups());
       return static_cast<int>(std::clamp(cached_tokens / 2, 1.0, static_cast<double>(kSglang)));
     case Stack::trtllm:
       return kTrtllm;
     case Stack::vllm:
-      return setup.machine.facts.memory_gib < kVllmSmallGib ? kVllmOfSmall : kVllm;
+      return is_large_for_vllm(setup.machine.facts) ? kVllm : kVllmOfSmall;
     case Stack::megatron:
     case Stack::none:
       break;

@@ -74,6 +74,8 @@ enum class FractionOf {
 [[nodiscard]] std::string fraction_option(Stack stack);
 /// Where the scenario says nothing.
 [[nodiscard]] double memory_fraction(const Setup& setup);
+/// Tokens of prompts that an attention group computes in a step at most, and with vLLM of answers as well.
+[[nodiscard]] int prefill_tokens(const Setup& setup, Stack scheduler);
 /// Requests that an attention group runs at a time at most, where its cache holds so many tokens. No limit: kNoLimit.
 inline constexpr int kNoLimit = 1 << 30;
 [[nodiscard]] int most_running(const Setup& setup, double cached_tokens);

@@ -31,7 +31,7 @@ ServeResult served(const std::vector<std::string>& set = {}) { return serve(Spec
 }  // namespace
 
 TEST_CASE("tokens of a closed loop come as fast as steps of so many requests do") {
-  const ServeResult r = served({"workload.requests=600", "workload.input_len=64"});  // hardly any prompts
+  const ServeResult r = served({"workload.requests=600", "workload.input_len=64", "workload.prompts=mixed"});
   const Setup step =
       read_setup(Spec::parse("step.yaml", kHead + "workload: {phase: decode, batch_size: 64, kv_len: 192}\n"));
   CHECK(r.measures.steady.tpot_ms.p50 == doctest::Approx(to_us(run_scenario(step).metrics.span) / 1e3).epsilon(0.25));
@@ -72,12 +72,10 @@ TEST_CASE("Little's law: as many requests are there as come in the time that one
        {std::vector<std::string>{"workload.requests=8000"},
         {"workload.requests=8000", "workload.concurrency=null", "workload.rate=6"}}) {
     const ServeResult r = served(set);
-    double arrivals = 0, first_end = r.log.end_ms, in_system = 0;
-    for (const ServedRequest& each : r.log.requests) first_end = std::min(first_end, each.end_ms);
-    const double last = r.log.requests.back().arrival_ms;
-    for (const ServedRequest& each : r.log.requests) arrivals += each.arrival_ms >= first_end ? 1 : 0;
-    in_system = arrivals / (last - first_end) * r.measures.steady.total_ms.mean;
-    CHECK(r.measures.mean_running + r.measures.mean_waiting == doctest::Approx(in_system).epsilon(0.005));
+    const std::vector<ServedRequest> steady = steady_requests(r.log);
+    const double arrivals = static_cast<double>(steady.size()) / (steady.back().arrival_ms - steady.front().arrival_ms);
+    const double in_system = arrivals * r.measures.steady.total_ms.mean;
+    CHECK(r.measures.mean_running + r.measures.mean_waiting == doctest::Approx(in_system).epsilon(0.01));
   }
 }
 
@@ -100,7 +98,7 @@ TEST_CASE("more at a time: more tokens a second, and each later, the first wave 
 }
 
 TEST_CASE("prompts first: an answer waits for whole prompts, and a prompt for no answers") {
-  const ServeResult mixed = served(), first = served({"workload.prompts=first"});
+  const ServeResult mixed = served({"workload.prompts=mixed"}), first = served({"workload.prompts=first"});
   CHECK(first.measures.steady.ttft_ms.p50 < 4 * mixed.measures.steady.ttft_ms.p50);
   CHECK(first.measures.steady.tpot_ms.mean != mixed.measures.steady.tpot_ms.mean);
 }
@@ -285,6 +283,50 @@ TEST_CASE("what is wrong with replicas, prefixes, lengths and outages is refused
           "decode-two-batch is not for every step of these");
   const std::string wrong = folder.write("serve.yaml", replaced(kServed, "input_len: 1024", "input_len: [900, 100]"));
   check_refused({"simulate", wrong}, wrong + ":", "input_len has two numbers as a list, the least and the most");
+}
+
+TEST_CASE(
+    "a workload that says nothing is scheduled as the stack of its kernels does it, each default with its source") {
+  const auto tokens = [](const std::vector<std::string>& set) { return served(set).workload.tokens; };
+  const ServeResult r = served();
+  CHECK(r.workload.scheduler == Stack::sglang);
+  CHECK(r.workload.order == PromptOrder::first_by_rank);
+  CHECK(r.workload.room == KvRoom::share);
+  CHECK(r.workload.router == RouterRule::ranks_in_turn);
+  for (const SchedulerDefault& each : r.defaults) CHECK(std::string(each.source).size() > 20);
+  CHECK(tokens({}) == 8192);
+  CHECK(tokens({"parallelism={ep: 8}"}) == 1024);  // chunked_prefill_size over eight attention groups
+  CHECK(tokens({"hardware=b200"}) == 16384);
+  CHECK(tokens({"workload.tokens=512"}) == 512);
+  CHECK(tokens({"workload.scheduler=trtllm", "parallelism={ep: 8}"}) == 8192);
+  const ServeResult drafts = served({"workload.query_len=2"});
+  CHECK(drafts.workload.order == PromptOrder::first);
+  CHECK(drafts.measures.most_running <= 48);
+  CHECK(served({"kernels=vllm"}).workload.room == KvRoom::prompt);
+  CHECK(served({"workload.scheduler=none"}).workload.room == KvRoom::whole);
+}
+
+TEST_CASE("several prompts that begin in the cache are priced as what they are") {
+  const auto prompts = [](int concurrency) {
+    return served({"workload={phase: serve, concurrency: " + std::to_string(concurrency) +
+                   ", requests: 64, input_len: 8192, cached_len: 7168, output_len: 2, tokens: 8192, scheduler: none}"})
+        .measures.first.ttft_ms.mean;
+  };
+  const Setup step = read_setup(Spec::parse(
+      "step.yaml", kHead + "workload: {phase: prefill, tokens: 8192, prompt_len: 8192, cached_len: 7168}\n"));
+  CHECK(prompts(8) == doctest::Approx(to_us(run_scenario(step).metrics.span) / 1e3).epsilon(0.01));
+  CHECK(prompts(8) < 8 * prompts(1));
+}
+
+TEST_CASE("the whole run is told as the stacks' benchmarks tell it, and a run that is not steady is warned of") {
+  const ServeResult r = served({"workload.requests=3000"});
+  const BenchFigures& b = r.measures.bench;
+  CHECK(b.request_throughput * b.duration_s == doctest::Approx(3000));
+  CHECK(b.output_throughput < b.total_token_throughput);
+  CHECK(b.itl_ms.mean == doctest::Approx(b.tpot_ms.mean).epsilon(0.03));
+  CHECK(b.itl_ms.median <= b.itl_ms.p99);
+  CHECK(std::abs(r.measures.halves_differ) < 0.05);
+  CHECK(std::abs(served().measures.halves_differ) > 0.05);  // 400 requests, 64 at a time
 }
 
 }  // TEST_SUITE("serve/serve")

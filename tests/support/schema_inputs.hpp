@@ -90,7 +90,7 @@ inline const std::string kServeLoop =
     "{schema: 1, model: deepseek-v3, hardware: h200, schedule: sequential, parallelism: {ep: 8}, workload: {phase: "
     "serve,"
     " concurrency: 64, requests: 100, input_len: [1000, 2000], output_len: 300, output_len_spread: 10, cached_len: 1,"
-    " prompts: mixed, kv_room: whole}}";
+    " prompts: mixed, kv_room: share, schedule_conservativeness: 1}}";
 inline const std::string kServeRate =
     "{schema: 1, model: deepseek-v3, hardware: h200, schedule: sequential, parallelism: {ep: 8}, workload: {phase: "
     "serve,"
@@ -148,7 +148,7 @@ inline std::string fact(const std::string& prediction) {
 inline const std::string kServed =
     "{about: a, served: aic/none.csv, status: blind, scenario: " + std::string(MOELINE_SOURCE_DIR) +
     "/experiments/studies/served_b200/decode.yaml, drawn_length: 0.9, step_tokens: 8192,"
-    " loop: {requests_per_slot: 10, lengths: [0.8, 1], prompts_first: [sglang]}, machines: {b200_sxm: b200},"
+    " loop: {requests_per_slot: 10, lengths: [0.8, 1]}, machines: {b200_sxm: b200},"
     " kernels: {sglang: sglang}, models: {a: {names: [a], precision: fp8, set: []}},"
     " leave_out: {why: {column: class, values: [X]}}, apart: {why: {column: class, values: [X]}}}";
 

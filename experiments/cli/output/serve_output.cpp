@@ -110,8 +110,43 @@ Fields<ServeWorkload> asked_fields() {
       .add("rates", "requests per second, one after the other", &ServeWorkload::rates, {.decimals = 6})
       .add("cached_len", "tokens of each prompt that are cached", &ServeWorkload::cached_len)
       .add("traced_requests", "requests of the trace", [](auto& w) { return w.trace.size(); })
+      .add("scheduler", "whose rules", [](auto& w) { return word_of(w.scheduler); }, {.words = words_of<Stack>()})
       .add("tokens", "of an attention group in a step", &ServeWorkload::tokens)
+      .add("prompts", "how prompts and answers share steps", [](auto& w) { return word_of(w.order); },
+           {.words = words_of<PromptOrder>()})
+      .add("kv_room", "what a request must find in the cache", [](auto& w) { return word_of(w.room); },
+           {.words = words_of<KvRoom>()})
+      .add("router", "where a request goes", [](auto& w) { return word_of(w.router); },
+           {.words = words_of<RouterRule>()})
       .add("query_len", "tokens per request and step", &ServeWorkload::query_len);
+}
+
+Fields<SchedulerDefault> default_fields() {
+  return Fields<SchedulerDefault>()
+      .add("key", "of the workload", &SchedulerDefault::key)
+      .add("value", "what it is", &SchedulerDefault::value)
+      .add("source", "where that is written", [](auto& d) { return d.source; });
+}
+
+Fields<BenchFigure> bench_figure_fields() {
+  return Fields<BenchFigure>()
+      .add("mean", "mean", &BenchFigure::mean)
+      .add("median", "median", &BenchFigure::median)
+      .add("p99", "99th percentile", &BenchFigure::p99);
+}
+
+Fields<BenchFigures> bench_fields() {
+  using B = BenchFigures;
+  return Fields<B>()
+      .add("duration_s", "from the first request to the last end", &B::duration_s)
+      .add("request_throughput", "requests a second", &B::request_throughput, {.decimals = 6})
+      .add("output_throughput", "tokens of answers a second", &B::output_throughput)
+      .add("total_token_throughput", "tokens of prompts, cached ones too, and answers a second",
+           &B::total_token_throughput)
+      .object("ttft_ms", "time to first token", &B::ttft_ms, bench_figure_fields())
+      .object("tpot_ms", "time per output token but the first, of a request", &B::tpot_ms, bench_figure_fields())
+      .object("itl_ms", "between two tokens", &B::itl_ms, bench_figure_fields())
+      .object("e2el_ms", "of a request", &B::e2el_ms, bench_figure_fields());
 }
 
 Fields<ServePool> pool_fields() {
@@ -207,6 +242,8 @@ Fields<ServeResult> serve_fields() {
       .add("model", "model", [](auto& r) { return r.answers.setup.scenario.model; })
       .add("gpus", "GPUs of all replicas", &ServeResult::gpus, {.decimals = 0})
       .object("workload", "what was asked", &ServeResult::workload, asked_fields())
+      .list("scheduler_defaults", "what the scheduler says where the scenario does not", &ServeResult::defaults,
+            default_fields())
       .object("answers", "replicas that decode", &ServeResult::answers, pool_fields())
       .object("prompts", "replicas that compute prompts, where they are apart", &ServeResult::prompts, pool_fields())
       .object("memory", "of each GPU that decodes", &ServeResult::answers, served_memory_fields())
@@ -221,6 +258,11 @@ Fields<ServeResult> serve_fields() {
       .object(
           "where_ms", "where a request's time goes, ms on average", [](auto& r) -> auto& { return r.measures.where; },
           where_fields())
+      .object(
+          "bench", "the whole run, by the names of the stacks' benchmarks",
+          [](auto& r) -> auto& { return r.measures.bench; }, bench_fields())
+      .add("halves_differ", "of the steady state: TPOT of those that come later over that of the earlier, - 1",
+           [](auto& r) { return r.measures.halves_differ; }, {.decimals = 6})
       .all(std::identity(), rate_fields())
       .all(&ServeResult::measures, measure_fields())
       .add("mean_replicas_on", "replicas that are on, on average, with scaling",
@@ -249,20 +291,56 @@ std::string held_back(const ServeResult& r) {
 
 }  // namespace
 
+namespace {
+
+// "by SGLang's scheduler: tokens 1024, prompts first_by_rank".
+std::string by_scheduler(const ServeResult& r) {
+  std::vector<std::string> parts;
+  for (const SchedulerDefault& each : r.defaults) parts.push_back(each.key + " " + each.value);
+  return fmt::format("by {}'s scheduler: {}", title_of(r.workload.scheduler), fmt::join(parts, ", "));
+}
+
+std::string bench_row(const char* what, const BenchFigure& figure) {
+  return fmt::format("{:<26} {:>11.2f} {:>11.2f} {:>11.2f}\n", what, figure.mean, figure.median, figure.p99);
+}
+
+std::string bench(const BenchFigures& b) {
+  std::string text = fmt::format("{:<26} {:>11} {:>11} {:>11}\n", "the whole run", "mean", "median", "p99");
+  text += bench_row("TTFT, ms", b.ttft_ms) + bench_row("TPOT, ms", b.tpot_ms) + bench_row("ITL, ms", b.itl_ms);
+  text += bench_row("E2E latency, ms", b.e2el_ms);
+  return text + fmt::format("  {:.3f} requests/s, {:.1f} output tokens/s, {:.1f} tokens/s in all\n\n",
+                            b.request_throughput, b.output_throughput, b.total_token_throughput);
+}
+
+}  // namespace
+
 std::vector<std::string> serve_title(const ServeResult& r) {
   const ServeWorkload& w = r.workload;
-  const char* how = w.order == PromptOrder::mixed ? "prompts beside answers" : "prompts first";
+  const char* how = w.order == PromptOrder::mixed   ? "prompts beside answers"
+                    : w.order == PromptOrder::first ? "prompts first"
+                                                    : "prompts first in each group";
   std::vector<std::string> lines = {fmt::format("{}: {}", r.answers.setup.scenario.model, traffic(w)),
                                     pool(r.answers, r.prompts ? "answers" : how)};
   if (r.prompts) lines.push_back(pool(*r.prompts, "prompts"));
+  if (!r.defaults.empty()) lines.push_back(by_scheduler(r));
   return lines;
+}
+
+std::string no_steady_state(const ServeResult& r) {
+  constexpr double kUnlike = 0.05, kTimes = 10;
+  const double differ = r.measures.halves_differ;
+  if (std::abs(differ) <= kUnlike) return "";
+  const double enough = std::max(2.0 * r.workload.requests, kTimes * r.workload.concurrency);
+  return fmt::format(
+      "no steady state: TPOT of the requests that come later is {:+.0f} % of that of the earlier; try {:.0f} requests",
+      100 * differ, enough);
 }
 
 std::string serve_table(const ServeResult& r) {
   const ServeMeasures& m = r.measures;
   std::string text = fmt::format("{}\n\n", fmt::join(serve_title(r), "\n")) + rows("in the steady state", m.steady);
   if (m.first.requests > 0) text += rows("all at once at first", m.first);
-  text += where(m.where);
+  text += bench(m.bench) + where(m.where);
   const auto line = [](const char* what, double value, const std::string& unit) {
     return fmt::format("{:<26} {:>11.1f}   {}\n", what, value, unit);
   };

@@ -14,6 +14,8 @@ namespace moeline {
 
 /// What is served, and by what: a line each.
 [[nodiscard]] std::vector<std::string> serve_title(const ServeResult& result);
+/// Where the run is too short to have one; else "".
+[[nodiscard]] std::string no_steady_state(const ServeResult& result);
 [[nodiscard]] std::string serve_table(const ServeResult& result);
 [[nodiscard]] std::string serve_json(const ServeResult& result);
 /// What the schema of `moeline simulate` says of that.
