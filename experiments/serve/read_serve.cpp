@@ -143,7 +143,7 @@ void read_graphs(const Spec& spec, ServeWorkload& w) {
 
 void check_prefill_pool(const Spec& spec) {
   if (!spec.has("prefill")) return;
-  for (const char* key : {"prompts", "kv_room", "schedule_conservativeness"}) {
+  for (const char* key : {"prompts", "kv_room", "schedule_conservativeness", "prefill_delay"}) {
     if (spec.has(key)) throw spec.error(key, "does not apply: prefill has replicas of its own");
   }
 }

@@ -286,7 +286,7 @@ void Replica::keep_pace(double ms) {
   if (step_.busiest.prompts > 0) {
     owed_steps_ += std::max(0.0, ms - w_.pace.spared_ms) * w_.pace.steps_per_ms;
   } else {
-    owed_steps_ = prompts_wait_ ? owed_steps_ - 1 : 0;
+    owed_steps_ = prompts_paced_ ? owed_steps_ - 1 : 0;
   }
 }
 
@@ -298,10 +298,22 @@ void Replica::tell_beside(double ms) {
   for (Group& group : groups_) group.beside_ms += group.prompts_alone ? ms : ms - without;
 }
 
+// Once they have waited for long enough they do not wait again until they have been computed.
+bool Replica::delays_prompts() {
+  const auto count = [&](const auto& has) { return std::count_if(groups_.begin(), groups_.end(), has); };
+  const auto with_prompts = count([](const Group& group) { return !group.prompts.empty(); });
+  const bool some = with_prompts > 0 && with_prompts < std::ssize(groups_);
+  const bool decodes = count([](const Group& group) { return !group.answers.empty(); }) > 0;
+  const bool delays = some && decodes && delayed_ < w_.prefill_delay;
+  delayed_ = delays ? delayed_ + 1 : 0;
+  return delays;
+}
+
 bool Replica::begin(double now_ms) {
   if (part_ != RequestPart::answer) compose(now_ms);
   const auto any = [&](const auto& has) { return std::any_of(groups_.begin(), groups_.end(), has); };
-  prompts_wait_ = owed_steps_ >= 1 && any([](const Group& group) { return !group.answers.empty(); });
+  prompts_paced_ = owed_steps_ >= 1 && any([](const Group& group) { return !group.answers.empty(); });
+  prompts_wait_ = prompts_paced_ || delays_prompts();
   const auto has_prompts = [](const Group& group) { return !group.prompts.empty(); };
   const bool all_alone = w_.order == PromptOrder::first && any(has_prompts);
   for (Group& group : groups_) {

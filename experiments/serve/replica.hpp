@@ -173,6 +173,7 @@ class Replica {
   [[nodiscard]] StepTime time_of(const StepLoad& busiest, const StepLoad& mean) const;
   [[nodiscard]] bool runs_on(const Group& group) const;
   void tell_beside(double ms);
+  [[nodiscard]] bool delays_prompts();
   void keep_pace(double ms);
   void compose(double now_ms);
   StepLoad take_up(Group& group);
@@ -199,7 +200,8 @@ class Replica {
   ExpertClock experts_;
   double experts_MB_ = 0;  ///< that move beside steps, over each NIC
   std::vector<Group> groups_;
-  bool in_step_ = false, prompts_wait_ = false;
+  bool in_step_ = false, prompts_wait_ = false, prompts_paced_ = false;
+  int delayed_ = 0;  // steps, since prompts began to wait for those of other groups
   NewTokenRatio ratio_;
   double owed_steps_ = 0;  ///< to answers, by the pace
   ServedStep step_;

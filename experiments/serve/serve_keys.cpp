@@ -186,6 +186,9 @@ const Table<ServeWorkload>& serve() {
           "mixed: chunks of prompts are computed in steps in which requests decode; first: in steps of their own, "
           "before any of decoding; first_by_rank: the same of each attention group, while others decode")
           .depends(),
+      key(&W::prefill_delay, "prefill_delay", whole(0, 10'000),
+          "steps for which prompts wait at most until every attention group has some (SGLang's prefill delayer, "
+          "TensorRT-LLM's enable_balance); 0: they do not"),
       key(&W::overlapped, "overlap_scheduler", flag(), "a step is made up while the one before runs"),
       part(&W::host, "host", host(),
            "What the server's host does between steps; a step that is made up while the one before runs waits for it "

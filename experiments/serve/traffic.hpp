@@ -154,6 +154,7 @@ struct ServeWorkload {
   PromptOrder order = PromptOrder::mixed;
   PromptPace pace;
   KvRoom room = KvRoom::whole;
+  int prefill_delay = 0;           ///< steps for which prompts wait at most until every attention group has some
   double conservativeness = 1;     ///< of KvRoom::share: times the share that it begins with
   Stack scheduler = Stack::none;   ///< whose rules they are
   int query_len = 1;               ///< tokens that a step of decode has of each request

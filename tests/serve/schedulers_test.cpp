@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "experiments/serve/measures.hpp"
 #include "experiments/serve/schedulers.hpp"
 #include "tests/support/given_steps.hpp"
 
@@ -442,6 +443,20 @@ TEST_CASE("the share that SGLang keeps falls from 0.7 to 0.098 in 600 steps, and
   CHECK(new_token_ratio(10, 1).first == 1);
   CHECK(ratio_after_retraction(1000, 10, 4000) == doctest::Approx(1200.0 / 4001));
   CHECK(ratio_after_retraction(1000, 10, 900) == 1);
+}
+
+TEST_CASE("prompts that wait for those of other groups come later, and answers sooner") {
+  const auto times = [](int delay) {
+    ServeWorkload w = workload(1200, 128);
+    w.output.mean = 256;
+    w.output.spread = 60;
+    w.order = PromptOrder::first_by_rank;
+    w.prefill_delay = delay;
+    return measure(served(w, {.groups = 8, .kv_tokens = 1e9}, by_load), w).steady;
+  };
+  const RequestTimes none = times(0), some = times(30);
+  CHECK(some.ttft_ms.mean > 2 * none.ttft_ms.mean);
+  CHECK(some.tpot_ms.mean < 0.95 * none.tpot_ms.mean);
 }
 
 }  // TEST_SUITE("serve/schedulers")

@@ -90,7 +90,7 @@ inline const std::string kServeLoop =
     "{schema: 1, model: deepseek-v3, hardware: h200, schedule: sequential, parallelism: {ep: 8}, workload: {phase: "
     "serve,"
     " concurrency: 64, requests: 100, input_len: [1000, 2000], output_len: 300, output_len_spread: 10, cached_len: 1,"
-    " prompts: mixed, kv_room: share, schedule_conservativeness: 1}}";
+    " prompts: mixed, kv_room: share, schedule_conservativeness: 1, prefill_delay: 1}}";
 inline const std::string kServeRate =
     "{schema: 1, model: deepseek-v3, hardware: h200, schedule: sequential, parallelism: {ep: 8}, workload: {phase: "
     "serve,"
