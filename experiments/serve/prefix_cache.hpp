@@ -13,6 +13,8 @@ class PrefixCache {
   [[nodiscard]] bool has(int prefix) const { return kept_.contains(prefix); }
   /// Tokens of all that are kept.
   [[nodiscard]] double tokens() const { return tokens_; }
+  /// Of those that none needs.
+  [[nodiscard]] double unused_tokens() const { return unused_tokens_; }
 
   /// One more request needs it: it is kept from now on, and not given up.
   void use(int prefix, double tokens);
@@ -29,7 +31,7 @@ class PrefixCache {
   };
   std::map<int, Kept> kept_;
   std::set<std::pair<std::int64_t, int>> unused_;  // by when, and which
-  double tokens_ = 0;
+  double tokens_ = 0, unused_tokens_ = 0;
   std::int64_t now_ = 0;
 };
 

@@ -105,29 +105,35 @@ double Replica::room_for(const ServedRequest& request, int produced, bool shares
   return prompt + tokens * taken_by_answer(request);
 }
 
-// What those that run may still write and is kept for them. A prompt counts with all of its answer until it decodes.
+// What it may still write, of the cache.
+double Replica::foreseen_of(const ServedRequest& request, double written) const {
+  return std::min(kMostForeseen, request.output_len - written) * taken_by_answer(request);
+}
+
+// What is kept for what those that run may still write. A prompt counts with all of its answer until it decodes.
 double Replica::foreseen(const Group& group) {
-  if (w_.room != KvRoom::share) return 0;
   double answers = 0, prompts = 0;
-  for (const Answer& each : group.answers) {
-    const double got = each.produced + each.growth * static_cast<double>(group.decoded - each.joined);
-    answers += std::min(kMostForeseen, of(each.request).output_len - got) * each.taken;
-  }
-  for (const Prompt& each : group.prompts) {
-    const ServedRequest& request = of(each.request);
-    prompts += std::min<double>(kMostForeseen, request.output_len - each.produced) * taken_by_answer(request);
-  }
+  for (const Answer& each : group.answers) answers += foreseen_of(of(each.request), written(group, each));
+  for (const Prompt& each : group.prompts) prompts += foreseen_of(of(each.request), each.produced);
   return group.new_token_ratio * answers + prompts;
 }
 
-// Whether there is `room` beside what is kept, once prefixes are gone that none needs.
-bool Replica::has_room(Group& group, const ServedRequest& request, double room, bool shares) {
-  if (group.kept + room > kv_tokens()) return false;
+double Replica::written(const Group& group, const Answer& answer) {
+  return answer.produced + answer.growth * static_cast<double>(group.decoded - answer.joined);
+}
+
+// Whether there is room for what it takes now and for what is foreseen; prefixes that none needs make way for the
+// former.
+bool Replica::has_room(Group& group, const ServedRequest& request, double now, double ahead, bool shares) {
+  if (group.kept + now + ahead > kv_tokens()) return false;
   if (shares) group.prefixes.use(request.prefix, taken_by_prefix(request));
-  group.prefixes.free(group.kept + group.prefixes.tokens() + room - kv_tokens());
-  if (group.kept + group.prefixes.tokens() + room <= kv_tokens()) return true;
-  if (shares) group.prefixes.leave(request.prefix);
-  return false;
+  const double needed = group.prefixes.tokens() - group.prefixes.unused_tokens();
+  if (group.kept + needed + now + ahead > kv_tokens()) {
+    if (shares) group.prefixes.leave(request.prefix);
+    return false;
+  }
+  group.prefixes.free(group.kept + group.prefixes.tokens() + now - kv_tokens());
+  return true;
 }
 
 bool Replica::admit_first(Group& group) {
@@ -135,10 +141,8 @@ bool Replica::admit_first(Group& group) {
   ServedRequest& request = of(next.request);
   const bool shares = part_ != RequestPart::answer && request.prefix >= 0 && group.prefixes.has(request.prefix);
   const double room = room_for(request, next.produced, shares);
-  const double own = w_.room == KvRoom::share ? std::min<double>(kMostForeseen, request.output_len - next.produced) *
-                                                    taken_by_answer(request)
-                                              : 0;
-  if (!has_room(group, request, room + own + foreseen(group), shares)) return false;
+  const double ahead = w_.room == KvRoom::share ? foreseen_of(request, next.produced) + foreseen(group) : 0;
+  if (!has_room(group, request, room, ahead, shares)) return false;
   group.kept += room;
   group.waiting.pop_front();
   if (part_ == RequestPart::answer) {
@@ -485,12 +489,12 @@ void Replica::make_room(Group& group) {
     drops = true;
   }
   if (!drops || w_.room != KvRoom::share) return;
-  double written = 0, most = 0;
+  double sum = 0, most = 0;
   for (const Answer& each : group.answers) {
-    written += each.produced + each.growth * static_cast<double>(group.decoded - each.joined);
+    sum += written(group, each);
     most += of(each.request).output_len;
   }
-  group.new_token_ratio = ratio_after_retraction(written, static_cast<double>(group.answers.size()), most);
+  group.new_token_ratio = ratio_after_retraction(sum, static_cast<double>(group.answers.size()), most);
 }
 
 // The last that came, or with a share the one with the fewest tokens of its answer, of these with the longest prompt.
@@ -498,8 +502,7 @@ std::set<Replica::Answer>::iterator Replica::victim(Group& group) {
   const auto later = [](const Answer& a, const Answer& b) { return a.request < b.request; };
   if (w_.room != KvRoom::share) return std::max_element(group.answers.begin(), group.answers.end(), later);
   const auto tokens = [&](const Answer& each) {
-    const double got = each.produced + each.growth * static_cast<double>(group.decoded - each.joined);
-    return std::tuple(got, -of(each.request).input_len, -static_cast<double>(each.request));
+    return std::tuple(written(group, each), -of(each.request).input_len, -static_cast<double>(each.request));
   };
   return std::min_element(group.answers.begin(), group.answers.end(),
                           [&](const Answer& a, const Answer& b) { return tokens(a) < tokens(b); });

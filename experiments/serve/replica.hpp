@@ -164,10 +164,12 @@ class Replica {
   [[nodiscard]] double taken_by_answer(const ServedRequest& request) const;
   [[nodiscard]] bool has_slot(const Group& group) const;
   [[nodiscard]] double room_for(const ServedRequest& request, int produced, bool shares) const;
+  [[nodiscard]] double foreseen_of(const ServedRequest& request, double written) const;
   [[nodiscard]] double foreseen(const Group& group);
+  [[nodiscard]] static double written(const Group& group, const Answer& answer);
   [[nodiscard]] bool takes_more(const Group& group) const;
   bool admit_first(Group& group);
-  bool has_room(Group& group, const ServedRequest& request, double room, bool shares);
+  bool has_room(Group& group, const ServedRequest& request, double now, double ahead, bool shares);
   std::vector<std::size_t> admit_until(double ms);
   double place_experts(double now_ms);
   [[nodiscard]] StepTime time_of(const StepLoad& busiest, const StepLoad& mean) const;

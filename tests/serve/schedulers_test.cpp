@@ -459,4 +459,23 @@ TEST_CASE("prompts that wait for those of other groups come later, and answers s
   CHECK(some.tpot_ms.mean < 0.95 * none.tpot_ms.mean);
 }
 
+TEST_CASE("with a full cache nobody starves: all end, tokens are computed as often as they began, restarts are few") {
+  for (const Stack stack : {Stack::sglang, Stack::vllm, Stack::trtllm}) {
+    CAPTURE(word_of(stack));
+    const Limits limits{8, 256, 1 << 30, 3000};
+    const std::vector<Job> jobs = jobs_of(1000, 150, 150, 0, 5);
+    const ServeLog log = served_as(stack, limits, jobs, 256);
+    CHECK(log.requests.size() == jobs.size());
+    int most = 0;
+    double longest = 0, sum = 0;
+    for (const ServedRequest& each : log.requests) {
+      most = std::max(most, each.restarts);
+      longest = std::max(longest, each.end_ms - each.arrival_ms);
+      sum += each.end_ms - each.arrival_ms;
+    }
+    CHECK(most <= 20);
+    CHECK(longest < 8 * sum / 1000);
+  }
+}
+
 }  // TEST_SUITE("serve/schedulers")

@@ -176,6 +176,17 @@ TextTable quantiles(const ServeMeasures& m) {
   return table;
 }
 
+TextTable whole_run(const BenchFigures& b) {
+  TextTable table("lrrr");
+  table.row({"the whole run", "mean", "median", "p99"});
+  for (const auto& [what, figure] : {std::pair("TTFT, ms", b.ttft_ms), std::pair("TPOT, ms", b.tpot_ms),
+                                     std::pair("ITL, ms", b.itl_ms), std::pair("E2E latency, ms", b.e2el_ms)}) {
+    table.row({what, fmt::format("{:.2f}", figure.mean), fmt::format("{:.2f}", figure.median),
+               fmt::format("{:.2f}", figure.p99)});
+  }
+  return table;
+}
+
 }  // namespace
 
 Page serve_page(const ServeResult& r) {
@@ -196,7 +207,7 @@ Page serve_page(const ServeResult& r) {
                           fmt::format("of {} GPUs", r.gpus())),
                    figure("requests that run", m.mean_running, fmt::format("{:.1f} wait", m.mean_waiting))},
        .lines = {},
-       .tables = {quantiles(m)},
+       .tables = {quantiles(m), whole_run(m.bench)},
        .commands = {}});
   page.after.push_back({.title = "Requests, and steps of their replicas", .svg = to_svg({serve_picture(r.log)})});
   page.axes = {time_axis(slices)};
