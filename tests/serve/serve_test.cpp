@@ -287,8 +287,12 @@ TEST_CASE("what is wrong with replicas, prefixes, lengths and outages is refused
 
 TEST_CASE(
     "a workload that says nothing is scheduled as the stack of its kernels does it, each default with its source") {
-  const auto tokens = [](const std::vector<std::string>& set) { return served(set).workload.tokens; };
-  const ServeResult r = served();
+  const auto few = [](std::vector<std::string> set) {
+    set.insert(set.begin(), {"workload.requests=12", "workload.concurrency=4", "layers=4"});
+    return served(set);
+  };
+  const auto tokens = [&](const std::vector<std::string>& set) { return few(set).workload.tokens; };
+  const ServeResult r = few({});
   CHECK(r.workload.scheduler == Stack::sglang);
   CHECK(r.workload.order == PromptOrder::first_by_rank);
   CHECK(r.workload.room == KvRoom::share);
@@ -299,11 +303,11 @@ TEST_CASE(
   CHECK(tokens({"hardware=b200"}) == 16384);
   CHECK(tokens({"workload.tokens=512"}) == 512);
   CHECK(tokens({"workload.scheduler=trtllm", "parallelism={ep: 8}"}) == 8192);
-  const ServeResult drafts = served({"workload.query_len=2"});
+  const ServeResult drafts = served({"workload.query_len=2", "workload.concurrency=128"});
   CHECK(drafts.workload.order == PromptOrder::first);
   CHECK(drafts.measures.most_running <= 48);
-  CHECK(served({"kernels=vllm"}).workload.room == KvRoom::prompt);
-  CHECK(served({"workload.scheduler=none"}).workload.room == KvRoom::whole);
+  CHECK(few({"kernels=vllm"}).workload.room == KvRoom::prompt);
+  CHECK(few({"workload.scheduler=none"}).workload.room == KvRoom::whole);
 }
 
 TEST_CASE("several prompts that begin in the cache are priced as what they are") {
