@@ -148,12 +148,6 @@ void check_prefill_pool(const Spec& spec) {
   }
 }
 
-void check_room(const Spec& spec, const ServeWorkload& w) {
-  if (spec.has("schedule_conservativeness") && w.room != KvRoom::share) {
-    throw spec.error("schedule_conservativeness", "belongs to kv_room: share");
-  }
-}
-
 Outage read_outage(const Spec& spec, const ServeWorkload& w) {
   spec.expect(keys::outage().names());
   Outage outage;
@@ -223,7 +217,6 @@ ServeWorkload read_serve(const Spec& workload) {
   read_drafted(workload, w);
   read_graphs(workload, w);
   check_prefill_pool(workload);
-  check_room(workload, w);
   read_outages(workload, w);
   read_least_replicas(workload, w);
   check_loads(workload, w.loads);

@@ -484,7 +484,7 @@ void Replica::make_room(Group& group) {
   bool drops = false;
   while (excess() > 0) {
     group.prefixes.free(excess());
-    if (excess() <= 0 || group.running() == 0) break;
+    if (excess() <= 0 || (group.answers.empty() && group.prompts.empty())) break;
     drop_one(group);
     drops = true;
   }

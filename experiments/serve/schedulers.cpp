@@ -47,7 +47,9 @@ std::vector<SchedulerDefault> rules_of(const ServeWorkload& w) {
 std::vector<SchedulerDefault> scheduler_defaults(const ServeWorkload& workload, const Setup& setup) {
   std::vector<SchedulerDefault> all = rules_of(workload);
   if (workload.scheduler == Stack::none) return all;
-  all.push_back({"tokens", std::to_string(habits::prefill_tokens(setup, workload.scheduler)), kTokensSource});
+  const auto least = static_cast<int>(keys::serve().at("tokens").type.least);
+  const int tokens = std::max(least, habits::prefill_tokens(setup, workload.scheduler));
+  all.push_back({"tokens", std::to_string(tokens), kTokensSource});
   return all;
 }
 

@@ -114,7 +114,11 @@ ServeResult completed(Spec asked, const Spec& scenario, const std::vector<std::s
     asked.set(fmt::format("workload.{}={}", each.key, each.value));
     result.defaults.push_back(each);
   }
-  result.workload = read_serve(asked.map("workload"));
+  const Spec workload = asked.map("workload");
+  result.workload = read_serve(workload);
+  if (workload.has("schedule_conservativeness") && result.workload.room != KvRoom::share) {
+    throw workload.error("schedule_conservativeness", "belongs to kv_room: share");
+  }
   return result;
 }
 

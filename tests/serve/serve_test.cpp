@@ -279,6 +279,7 @@ TEST_CASE("what is wrong with replicas, prefixes, lengths and outages is refused
   refused("outages: [{replica: 1, at_s: 0, for_s: 1}]", "replica must be 0");
   refused("prefill: {replicas: 1}, kv_room: prompt", "kv_room does not apply: prefill has replicas of its own");
   refused("kv_room: none", "kv_room has an unknown value 'none'");
+  refused("kv_room: whole, schedule_conservativeness: 2", "schedule_conservativeness belongs to kv_room: share");
   refused("prefill: {replicas: 1, set: [schedule=decode-two-batch]}",
           "decode-two-batch is not for every step of these");
   const std::string wrong = folder.write("serve.yaml", replaced(kServed, "input_len: 1024", "input_len: [900, 100]"));
@@ -302,6 +303,7 @@ TEST_CASE(
   CHECK(tokens({"parallelism={ep: 8}"}) == 1024);  // chunked_prefill_size over eight attention groups
   CHECK(tokens({"hardware=b200"}) == 16384);
   CHECK(tokens({"workload.tokens=512"}) == 512);
+  CHECK(tokens({"workload.schedule_conservativeness=0.5"}) == 8192);
   CHECK(tokens({"workload.scheduler=trtllm", "parallelism={ep: 8}"}) == 8192);
   const ServeResult drafts = served({"workload.query_len=2", "workload.concurrency=128"});
   CHECK(drafts.workload.order == PromptOrder::first);
