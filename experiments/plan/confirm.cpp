@@ -46,18 +46,6 @@ ServeWorkload workload_of(const Plan& plan, const Deployment& deployment) {
   return w;
 }
 
-// As the stack's scheduler lets requests in and takes them back; what a step holds, and which group gets a request, is
-// the plan's.
-ServeWorkload scheduled(const ServeWorkload& w, const Setup& setup) {
-  ServeWorkload by = w;
-  by.scheduler = setup.kernels().stack == Stack::megatron ? Stack::none : setup.kernels().stack;
-  by = with_defaults(by, setup);
-  by.order = w.order;
-  by.tokens = w.tokens;
-  by.router = w.router;
-  return by;
-}
-
 StepGrids grid_of(const Plan& plan, const Points::Question& question, const ServeWorkload& workload, RequestPart part) {
   return {Spec::parse(plan.file.string(), question.scenario), question.set, workload, part};
 }
@@ -89,7 +77,9 @@ Confirmation confirm_colocated(const Plan& plan, const Deployment& deployment, c
   const Points::Question with_prompts = deployment.mixed ? points.question(prefill, deployment.decode_choice, w.tokens)
                                                          : points.question(prefill, w.tokens);
   StepGrids prompts = grid_of(plan, with_prompts, w, RequestPart::prompt);
-  w = scheduled(w, answers.base().setup());
+  // Requests are let in and taken back as the stack does it; what a step holds, and who gets a request, is the plan's.
+  w.scheduler = scheduler_of(answers.base().setup());
+  w.room = with_defaults(w, answers.base().setup()).room;
   ServeDeployment all = deployment_of(answers, nullptr, w);
   all.answers.shape.kv_tokens = deployment.decode.memory.room / (1e6 * answers.base().token_MB());  // beside both sides
   all.answers.step = [&](StepLoad busiest, const StepLoad& mean, const StepState& /*state*/) {

@@ -171,18 +171,15 @@ double weighted(const std::vector<TokenGap>& ascending, double all, double share
   return 0;
 }
 
-BenchFigure figure_of_gaps(std::vector<TokenGap> gaps) {
-  constexpr double kHalf = 0.5, kTail = 0.99;
+Quantiles quantiles_of_gaps(std::vector<TokenGap> gaps) {
   std::sort(gaps.begin(), gaps.end(), [](const TokenGap& a, const TokenGap& b) { return a.ms < b.ms; });
   double all = 0, sum = 0;
   for (const TokenGap& each : gaps) {
     all += each.answers;
     sum += each.ms * each.answers;
   }
-  return {all > 0 ? sum / all : 0, weighted(gaps, all, kHalf), weighted(gaps, all, kTail)};
+  return {weighted(gaps, all, 0.5), weighted(gaps, all, 0.9), weighted(gaps, all, 0.99), all > 0 ? sum / all : 0};
 }
-
-BenchFigure figure_of(const Quantiles& q) { return {q.mean, q.p50, q.p99}; }
 
 BenchFigures bench_figures(const ServeLog& log) {
   const RequestTimes times = times_of(log.requests);
@@ -196,10 +193,10 @@ BenchFigures bench_figures(const ServeLog& log) {
           .request_throughput = static_cast<double>(log.requests.size()) / s,
           .output_throughput = output / s,
           .total_token_throughput = (input + output) / s,
-          .ttft_ms = figure_of(times.ttft_ms),
-          .tpot_ms = figure_of(times.tpot_ms),
-          .itl_ms = figure_of_gaps(log.gaps),
-          .e2el_ms = figure_of(times.total_ms)};
+          .ttft_ms = times.ttft_ms,
+          .tpot_ms = times.tpot_ms,
+          .itl_ms = quantiles_of_gaps(log.gaps),
+          .e2el_ms = times.total_ms};
 }
 
 }  // namespace

@@ -31,16 +31,11 @@ struct WhereTimeWent {
   double decode = 0;    ///< the rest
 };
 
-/// As the stacks' benchmarks tell it: mean, median, 99th percentile.
-struct BenchFigure {
-  double mean = 0, median = 0, p99 = 0;
-};
-
 /// Of the whole run, by the names and definitions of `bench_serving` and `vllm bench serve`. From the first request to
 /// the last end; tokens of prompts with their cached part.
 struct BenchFigures {
   double duration_s = 0, request_throughput = 0, output_throughput = 0, total_token_throughput = 0;  ///< a second
-  BenchFigure ttft_ms, tpot_ms, itl_ms, e2el_ms;
+  Quantiles ttft_ms, tpot_ms, itl_ms, e2el_ms;
 };
 
 struct ServeMeasures {

@@ -93,15 +93,16 @@ std::vector<std::size_t> Replica::admit() {
 }
 
 // SGLang does not know yet that the last ones have ended, and takes up one more step of them.
-bool Replica::runs_on(const Group& group) const {
-  return group.running() > 0 || (w_.scheduler == Stack::sglang && !group.leaving.empty());
+bool Replica::decodes(const Group& group) const {
+  return !group.answers.empty() || (w_.scheduler == Stack::sglang && !group.leaving.empty());
 }
 
 // A step that is made up while the one before runs has those that came before that one began; where nothing runs, all.
 void Replica::compose(double now_ms) {
   const bool follows = w_.overlapped && now_ms == step_end_ms();
   if (follows) admit_until(std::nextafter(step_.start_ms, 0));
-  if (follows && std::any_of(groups_.begin(), groups_.end(), [&](const Group& each) { return runs_on(each); })) return;
+  const auto runs = [&](const Group& group) { return group.running() > 0 || decodes(group); };
+  if (follows && std::any_of(groups_.begin(), groups_.end(), runs)) return;
   for (Group& group : groups_) let_leave(group);
   admit_until(now_ms);
 }
@@ -127,8 +128,7 @@ void Replica::forget(std::size_t request) {
 
 StepLoad Replica::take_up(Group& group) {
   StepLoad load;
-  const bool decodes = !group.answers.empty() || (w_.scheduler == Stack::sglang && !group.leaving.empty());
-  if (!group.prompts_alone && decodes) {
+  if (!group.prompts_alone && decodes(group)) {
     double keys = group.keys;
     for (const std::size_t each : group.leaving) keys += of(each).kv_tokens();
     load.answers = static_cast<double>(group.answers.size() + group.leaving.size());

@@ -173,7 +173,7 @@ class Replica {
   std::vector<std::size_t> admit_until(double ms);
   double place_experts(double now_ms);
   [[nodiscard]] StepTime time_of(const StepLoad& busiest, const StepLoad& mean) const;
-  [[nodiscard]] bool runs_on(const Group& group) const;
+  [[nodiscard]] bool decodes(const Group& group) const;
   void tell_beside(double ms);
   [[nodiscard]] bool delays_prompts();
   void keep_pace(double ms);

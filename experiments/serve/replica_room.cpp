@@ -156,12 +156,12 @@ void Replica::drop_one(Group& group) {
     shares = group.prompts.back().shares;
     group.prompts.pop_back();
   } else {
-    const double got = answer->growth * static_cast<double>(group.decoded - answer->joined);
-    dropped = {answer->request, answer->produced + static_cast<int>(std::lround(got)), 0};
-    group.keys -= of(answer->request).input_len + answer->produced + got;
+    const double has = written(group, *answer);
+    dropped = {answer->request, static_cast<int>(std::lround(has)), 0};
+    group.keys -= of(answer->request).input_len + has;
     group.growth -= answer->growth;
     group.taken_growth -= answer->growth * answer->taken;
-    group.kept -= (answer->produced + got - dropped.produced) * answer->taken;  // what is kept is what it has got
+    group.kept -= (has - dropped.produced) * answer->taken;  // what is kept is what it has got
     of(answer->request).beside_ms += group.beside_ms - answer->beside_ms;
     of(answer->request).stalled_ms -= step_end_ms();
     group.answers.erase(answer);

@@ -44,6 +44,11 @@ std::vector<SchedulerDefault> rules_of(const ServeWorkload& w) {
 
 }  // namespace
 
+Stack scheduler_of(const Setup& setup) {
+  const Stack stack = setup.kernels().stack;
+  return stack == Stack::megatron ? Stack::none : stack;
+}
+
 std::vector<SchedulerDefault> scheduler_defaults(const ServeWorkload& workload, const Setup& setup) {
   std::vector<SchedulerDefault> all = rules_of(workload);
   if (workload.scheduler == Stack::none) return all;
@@ -53,11 +58,13 @@ std::vector<SchedulerDefault> scheduler_defaults(const ServeWorkload& workload, 
   return all;
 }
 
+void take(const SchedulerDefault& each, ServeWorkload& workload) {
+  const Spec spec = Spec::parse("scheduler", fmt::format("{{{}: {}}}", each.key, each.value));
+  keys::serve().read(spec, each.key.c_str(), workload);
+}
+
 ServeWorkload with_defaults(ServeWorkload workload, const Setup& setup) {
-  for (const SchedulerDefault& each : scheduler_defaults(workload, setup)) {
-    const Spec spec = Spec::parse("scheduler", fmt::format("{{{}: {}}}", each.key, each.value));
-    keys::serve().read(spec, each.key.c_str(), workload);
-  }
+  for (const SchedulerDefault& each : scheduler_defaults(workload, setup)) take(each, workload);
   return workload;
 }
 

@@ -14,9 +14,12 @@ struct SchedulerDefault {
   const char* source;
 };
 
+/// Of the stack whose kernels they are; none of those that train alone.
+[[nodiscard]] Stack scheduler_of(const Setup& setup);
 /// `setup`: of a step of the replicas that compute prompts.
 [[nodiscard]] std::vector<SchedulerDefault> scheduler_defaults(const ServeWorkload& workload, const Setup& setup);
 
+void take(const SchedulerDefault& each, ServeWorkload& workload);
 /// With all of them, whatever the workload says.
 [[nodiscard]] ServeWorkload with_defaults(ServeWorkload workload, const Setup& setup);
 

@@ -100,23 +100,16 @@ Setup prompt_setup(const Spec& asked, const Spec& scenario, const std::vector<st
 }
 
 // With what it leaves to the scheduler.
-ServeResult completed(Spec asked, const Spec& scenario, const std::vector<std::string>& assignments) {
-  ServeResult result;
-  ServeWorkload said = read_serve(asked.map("workload"));
-  const Setup setup = prompt_setup(asked, scenario, assignments, said);
-  if (!asked.map("workload").has("scheduler")) {
-    const Stack stack = setup.kernels().stack;
-    said.scheduler = stack == Stack::megatron ? Stack::none : stack;
-    asked.set("workload.scheduler=" + word_of(said.scheduler));
-  }
-  for (const SchedulerDefault& each : scheduler_defaults(said, setup)) {
-    if (asked.map("workload").has(each.key)) continue;
-    asked.set(fmt::format("workload.{}={}", each.key, each.value));
+ServeResult completed(ServeWorkload said, const Spec& workload, const Setup& setup) {
+  ServeResult result{.workload = std::move(said)};
+  ServeWorkload& w = result.workload;
+  if (!workload.has("scheduler")) w.scheduler = scheduler_of(setup);
+  for (const SchedulerDefault& each : scheduler_defaults(w, setup)) {
+    if (workload.has(each.key)) continue;
+    take(each, w);
     result.defaults.push_back(each);
   }
-  const Spec workload = asked.map("workload");
-  result.workload = read_serve(workload);
-  if (workload.has("schedule_conservativeness") && result.workload.room != KvRoom::share) {
+  if (workload.has("schedule_conservativeness") && w.room != KvRoom::share) {
     throw workload.error("schedule_conservativeness", "belongs to kv_room: share");
   }
   return result;
@@ -149,10 +142,11 @@ bool serves(const Spec& scenario, const std::vector<std::string>& assignments) {
 
 ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignments, const Progress& progress) {
   const Spec asked = changed(scenario, assignments);
-  const ServeWorkload said = read_serve(asked.map("workload"));
+  ServeWorkload said = read_serve(asked.map("workload"));
   const RequestPart part = said.prefill.replicas > 0 ? RequestPart::answer : RequestPart::all;
   check_schedule(asked, part, said);
-  ServeResult result = completed(asked, scenario, assignments);
+  const Setup setup = prompt_setup(asked, scenario, assignments, said);
+  ServeResult result = completed(std::move(said), asked.map("workload"), setup);
   ServeWorkload& w = result.workload;
   StepGrids answers(scenario, assignments, w, part);
   complete_loads(asked, answers.base().setup(), w.loads);

@@ -128,11 +128,11 @@ Fields<SchedulerDefault> default_fields() {
       .add("source", "where that is written", [](auto& d) { return d.source; });
 }
 
-Fields<BenchFigure> bench_figure_fields() {
-  return Fields<BenchFigure>()
-      .add("mean", "mean", &BenchFigure::mean)
-      .add("median", "median", &BenchFigure::median)
-      .add("p99", "99th percentile", &BenchFigure::p99);
+Fields<Quantiles> bench_figure_fields() {
+  return Fields<Quantiles>()
+      .add("mean", "mean", &Quantiles::mean)
+      .add("median", "median", &Quantiles::p50)
+      .add("p99", "99th percentile", &Quantiles::p99);
 }
 
 Fields<BenchFigures> bench_fields() {
@@ -300,19 +300,20 @@ std::string by_scheduler(const ServeResult& r) {
   return fmt::format("by {}'s scheduler: {}", title_of(r.workload.scheduler), fmt::join(parts, ", "));
 }
 
-std::string bench_row(const char* what, const BenchFigure& figure) {
-  return fmt::format("{:<26} {:>11.2f} {:>11.2f} {:>11.2f}\n", what, figure.mean, figure.median, figure.p99);
-}
-
 std::string bench(const BenchFigures& b) {
   std::string text = fmt::format("{:<26} {:>11} {:>11} {:>11}\n", "the whole run", "mean", "median", "p99");
-  text += bench_row("TTFT, ms", b.ttft_ms) + bench_row("TPOT, ms", b.tpot_ms) + bench_row("ITL, ms", b.itl_ms);
-  text += bench_row("E2E latency, ms", b.e2el_ms);
+  for (const auto& [what, figure] : bench_rows(b)) {
+    text += fmt::format("{:<26} {:>11.2f} {:>11.2f} {:>11.2f}\n", what, figure.mean, figure.p50, figure.p99);
+  }
   return text + fmt::format("  {:.3f} requests/s, {:.1f} output tokens/s, {:.1f} tokens/s in all\n\n",
                             b.request_throughput, b.output_throughput, b.total_token_throughput);
 }
 
 }  // namespace
+
+std::vector<std::pair<const char*, Quantiles>> bench_rows(const BenchFigures& b) {
+  return {{"TTFT, ms", b.ttft_ms}, {"TPOT, ms", b.tpot_ms}, {"ITL, ms", b.itl_ms}, {"E2E latency, ms", b.e2el_ms}};
+}
 
 std::vector<std::string> serve_title(const ServeResult& r) {
   const ServeWorkload& w = r.workload;

@@ -14,6 +14,8 @@ namespace moeline {
 
 /// What is served, and by what: a line each.
 [[nodiscard]] std::vector<std::string> serve_title(const ServeResult& result);
+/// Rows of the whole run, of which mean, median and 99th percentile are told.
+[[nodiscard]] std::vector<std::pair<const char*, Quantiles>> bench_rows(const BenchFigures& figures);
 /// Where the run is too short to have one; else "".
 [[nodiscard]] std::string no_steady_state(const ServeResult& result);
 [[nodiscard]] std::string serve_table(const ServeResult& result);

@@ -179,9 +179,8 @@ TextTable quantiles(const ServeMeasures& m) {
 TextTable whole_run(const BenchFigures& b) {
   TextTable table("lrrr");
   table.row({"the whole run", "mean", "median", "p99"});
-  for (const auto& [what, figure] : {std::pair("TTFT, ms", b.ttft_ms), std::pair("TPOT, ms", b.tpot_ms),
-                                     std::pair("ITL, ms", b.itl_ms), std::pair("E2E latency, ms", b.e2el_ms)}) {
-    table.row({what, fmt::format("{:.2f}", figure.mean), fmt::format("{:.2f}", figure.median),
+  for (const auto& [what, figure] : bench_rows(b)) {
+    table.row({what, fmt::format("{:.2f}", figure.mean), fmt::format("{:.2f}", figure.p50),
                fmt::format("{:.2f}", figure.p99)});
   }
   return table;
