@@ -34,15 +34,16 @@ experiments/explain experiments/run measured $model $schedules
 experiments/timeline_page experiments/page experiments/explain experiments/run measured $model $schedules
 experiments/serve  experiments/memory experiments/run $model $schedules
 experiments/init   experiments/run $model $schedules
-experiments/validate experiments/serve experiments/run calib/fit $model $schedules
 experiments/sweep  experiments/run $model $schedules
+experiments/decide experiments/sweep experiments/explain experiments/serve experiments/run measured $model $schedules
+experiments/validate experiments/decide experiments/serve experiments/run calib/fit $model $schedules
 experiments/learn  experiments/run measured $model $schedules
 experiments/plan   experiments/memory experiments/serve experiments/run $model $schedules
 experiments/plan_training experiments/memory experiments/plan experiments/run $model $schedules
 experiments/search experiments/run $model $schedules
 experiments/search_pipeline experiments/memory experiments/run $model $schedules
-experiments/cli/output experiments/memory experiments/report experiments/learn experiments/serve experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
-experiments/cli    experiments/report experiments/init experiments/learn experiments/serve experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/cli/output experiments/decide experiments/memory experiments/report experiments/learn experiments/serve experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/cli    experiments/decide experiments/report experiments/init experiments/learn experiments/serve experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
 experiments/cli/allocator nothing
 experiments/packaging/describe experiments/cli base
 experiments/python experiments/cli/output experiments/cli experiments/run $model $schedules

@@ -9,6 +9,7 @@ namespace moeline {
 [[nodiscard]] Command make_init(Console& console);
 [[nodiscard]] Command make_simulate(Console& console);
 [[nodiscard]] Command make_explain(Console& console);
+[[nodiscard]] Command make_decide(Console& console);
 [[nodiscard]] Command make_search(Console& console);
 [[nodiscard]] Command make_compare(Console& console);
 [[nodiscard]] Command make_calibrate(Console& console);

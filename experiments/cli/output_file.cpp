@@ -13,7 +13,7 @@
 #include "base/file.hpp"
 #include "experiments/cli/console.hpp"
 #include "experiments/cli/output/validate_output.hpp"
-#include "experiments/timeline_page/picture.hpp"
+#include "experiments/page/svg.hpp"
 #include "hardware/profile.hpp"
 #include "measured/replay_text.hpp"
 #include "timeline/chakra.hpp"

@@ -10,6 +10,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/analysis_output.hpp"
 #include "experiments/cli/output/compare_output.hpp"
+#include "experiments/cli/output/decide_output.hpp"
 #include "experiments/cli/output/explain_output.hpp"
 #include "experiments/cli/output/learn_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
@@ -30,7 +31,7 @@ using Described = std::map<std::string, std::string (*)()>;
 const Described& described() {
   static const Described kSchemas = {
       {"analyze_output", analyze_schema}, {"balance_output", balance_schema},  {"compare_output", compare_schema},
-      {"explain_output", explain_schema}, {"learn_output", learn_schema},      {"list_output", list_schema},
+      {"decide_output", decide_schema},   {"explain_output", explain_schema}, {"learn_output", learn_schema},      {"list_output", list_schema},
       {"model_output", model_schema},     {"plan_output", plan_schema},        {"price_output", price_schema},
       {"replay_output", replay_schema},   {"search_output", search_schema},    {"simulate_output", simulate_schema},
       {"sweep_output", sweep_schema},     {"validate_output", validate_schema}};

@@ -120,6 +120,7 @@ std::vector<Command> make_commands(Console& console, const std::string& version)
   std::vector<Command> commands = {make_init(console),
                                    make_simulate(console),
                                    make_explain(console),
+                                   make_decide(console),
                                    make_search(console),
                                    make_compare(console),
                                    make_calibrate(console),

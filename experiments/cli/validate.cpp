@@ -82,7 +82,9 @@ Null models, what a prediction must beat:
   six_flops_per_parameter                of the active parameters
 How a fact file is written: tests/published/README.md. A file with the key served is a study of served models' rows
 (experiments/studies/served_b200): TPOT of each, at the batch that Little's law gives, by class of parallelism, beside the median of
-the other rows of the same model, format, class and lengths; rows that are left out or refused are counted by why.
+the other rows of the same model, format, class and lengths; rows that are left out or refused are counted by why. One with
+the key pairs (experiments/studies/decisions) has pairs of settings of which others measured both: is the faster one named, and
+how far is the ratio off, by what the two differ in.
 A baseline has the errors of earlier versions of this program (tests/published/accuracy.json): --baseline holds these against
 its newest one, and where a fact's |error| is 2 points or more worse the exit code is 1. --write-baseline adds a version to
 the file, or writes one anew; facts whose data is absent keep the error that they had.)";
@@ -94,7 +96,7 @@ Command make_validate(Console& console, const std::string& program) {
   return {.name = "validate",
           .about = "hold predictions against published and measured facts",
           .options =
-              {{"facts", &options->files, "fact files, or studies of served models; default: all of tests/published"},
+              {{"facts", &options->files, "fact files, studies of served models or of pairs; default: all of tests/published"},
                format_option(options->format, {"table", "json"}),
                {"--baseline", &options->baseline, "errors of earlier versions, which may be no worse", NotEmpty{}},
                {"--write-baseline", &options->written, "write these errors as a baseline's newest version", NotEmpty{}},

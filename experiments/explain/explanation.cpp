@@ -165,6 +165,12 @@ std::string title_of(const Blame& blame) {
                      name_of(blame.reason), by.substr(0, by.rfind(" GB/s")));
 }
 
+std::vector<Blame> blame_of(const Run& run) {
+  const TaskGraph& graph = run.program.graph;
+  const Time start = run.timeline.makespan - run.explained_span();
+  return blame(graph, within(critical_path(graph, run.timeline, stand_ins_of(run.program)), start));
+}
+
 Explanation explain(const Run& run, const Progress& progress) {
   const std::vector<bool> stand_ins = stand_ins_of(run.program);
   const auto items = [&](const Gradient& gradient) {

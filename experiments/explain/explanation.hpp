@@ -38,6 +38,9 @@ struct Explanation {
 /// "gemm in attn-1: running"
 [[nodiscard]] std::string title_of(const Blame& blame);
 
+/// What the end of a run waited for, the largest first; sums to explained_span(). `slowed` is not in parts by resource.
+[[nodiscard]] std::vector<Blame> blame_of(const Run& run);
+
 /// REQUIRES: timelines recorded with their changes.
 /// Of a step with one task for each slot without sensitivities: its results come after delays that no item shortens.
 [[nodiscard]] Explanation explain(const Run& run, const Progress& progress = {});

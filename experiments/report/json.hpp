@@ -80,6 +80,10 @@ class Json {
     writer_.Null();
     return *this;
   }
+  Json& number_item(double value, int decimals) {
+    number(value, decimals);
+    return *this;
+  }
   Json& item(const std::vector<int>& values);
   Json& item(const std::vector<double>& values, int decimals);
 

@@ -104,10 +104,11 @@ class Parser {
 
 }  // namespace
 
-Condition::Condition(std::string text, const std::vector<std::string>& keys) : text_(std::move(text)) {
+Condition::Condition(std::string text, const std::vector<std::string>& keys, const char* what)
+    : text_(std::move(text)) {
   if (text_.size() > kLongest) throw SpecError(fmt::format("one of more than {} characters", kLongest));
   const ValueOf known = [&](const std::string& key) -> double {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) throw SpecError(unknown_name("axis", key, keys));
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) throw SpecError(unknown_name(what, key, keys));
     return NAN;  // as yet any number: only what divides by a written 0 is refused
   };
   (void)Parser(text_, known).comparison();

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/text.hpp"
+#include "experiments/page/svg.hpp"
 
 namespace moeline {
 namespace {
@@ -15,7 +15,6 @@ namespace {
 constexpr double kWidth = 1180;
 constexpr double kBarHeight = 26;
 constexpr double kLaneStep = 32;
-constexpr double kFontWidth = 0.56;  // of a letter of a sans-serif font, over its size
 constexpr double kFont = 11;
 constexpr double kMargin = 8;
 
@@ -34,36 +33,6 @@ const Colours& colours_of(Tint tint) { return kColours[static_cast<std::size_t>(
 
 constexpr const char* kCentred = " text-anchor=\"middle\"";
 
-std::string as_xml(std::string_view text) {
-  std::string escaped;
-  for (const char c : as_utf8(text)) {
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '>') {
-      escaped += "&gt;";
-    } else if (static_cast<unsigned char>(c) < ' ') {
-      escaped += ' ';  // XML knows no other way
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
-
-double text_width(std::string_view text, double size) { return kFontWidth * size * static_cast<double>(text.size()); }
-
-// 1, 2 or 5 times a power of ten.
-double tick_step(double span_us, double most_ticks) {
-  const double least = span_us / most_ticks;
-  const double decade = std::pow(10, std::floor(std::log10(least)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * decade >= least) return factor * decade;
-  }
-  return 10 * decade;
-}
-
 class Drawing {
  public:
   explicit Drawing(const std::vector<Picture>& pictures) : pictures_(pictures) {
@@ -71,7 +40,7 @@ class Drawing {
     for (const Picture& picture : pictures) {
       starts_.push_back(start_of(picture));
       span_us_ = std::max(span_us_, to_us(end_of(picture) - starts_.back()));
-      for (const PictureLane& lane : picture.lanes) names = std::max(names, text_width(lane.name, kFont + 1));
+      for (const PictureLane& lane : picture.lanes) names = std::max(names, svg_text_width(lane.name, kFont + 1));
     }
     left_ = std::ceil(names) + 2 * kMargin;
     if (span_us_ == 0) span_us_ = 1;
@@ -142,7 +111,9 @@ class Drawing {
   // On one line, or on two: "combine", "(B)"; else not at all. A line break is kept.
   void draw_label(const std::string& label, double x, double y, double room) {
     constexpr double kReadable = 7;
-    const auto size_of = [&](std::string_view line) { return std::min(kFont, kFont * room / text_width(line, kFont)); };
+    const auto size_of = [&](std::string_view line) {
+      return std::min(kFont, kFont * room / svg_text_width(line, kFont));
+    };
     const bool broken = label.find('\n') != std::string::npos;
     const std::size_t cut = broken ? label.find('\n') : std::min(label.find('('), label.find(' '));
     if ((!broken && size_of(label) >= 0.8 * kFont) || (cut == std::string::npos && size_of(label) >= kReadable)) {
@@ -166,7 +137,7 @@ class Drawing {
     if (entries.empty()) entries = legend_of_passes();
     double x = kWidth - kMargin;
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-      x -= text_width(entry->second, kFont) + kMargin;
+      x -= svg_text_width(entry->second, kFont) + kMargin;
       text(x, kMargin + kFont, kFont, "", entry->second);
       x -= kFont + kMargin / 2;
       rectangle(x, kMargin + 2, kFont, kFont, entry->first, false);
@@ -213,7 +184,7 @@ class Drawing {
 
   void draw_axis(double y) {
     constexpr double kMostTicks = 12;
-    const double step = tick_step(span_us_, kMostTicks);
+    const double step = svg_tick_step(span_us_, kMostTicks);
     constexpr std::pair<double, const char*> kUnits[] = {{1e6, "s"}, {1e3, "ms"}, {1, "us"}};
     const auto& [unit, name] = *std::find_if(std::begin(kUnits), std::end(kUnits) - 1,
                                              [&](const auto& each) { return step >= each.first / 2; });

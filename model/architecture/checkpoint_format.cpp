@@ -216,8 +216,8 @@ Format format_of(const CheckpointFormat& format, const std::vector<std::string>&
   }
   const auto kept = [&](const std::string& path) { return format.kept.match(path); };
   Format usual = routed ? format.experts.value_or(format.usual) : format.usual;
-  // Measured layers of experts do not tell scales of blocks from those of tensors.
-  if (routed && is_fp8_by_tensor(usual.type)) usual.type = Precision::fp8;
+  // Layers of experts scale their inputs themselves, wherever the scales come from.
+  if (routed && usual.type == Precision::fp8_static) usual.type = Precision::fp8_tensor;
   const bool stays = format.experts_alone ? !routed : std::any_of(paths.begin(), paths.end(), kept);
   return stays ? Format{} : usual;
 }

@@ -84,6 +84,27 @@ std::vector<const KernelSet*> lenders(const HardwareProfile& profile) {
   return sets;
 }
 
+constexpr std::string_view kInBlocks = "moe_fp8", kByTensor = "moe_fp8_tensor";
+
+// A library's layers of experts in FP8 take as long with scales of tensors as with those of blocks: where both were
+// measured they do not tell them apart. "": the family is none of experts in FP8.
+std::string in_blocks(std::string_view family) {
+  return family.starts_with(kByTensor) ? std::string(kInBlocks) + std::string(family.substr(kByTensor.size())) : "";
+}
+std::string by_tensor(std::string_view family) {
+  if (!family.starts_with(kInBlocks) || family.starts_with(kByTensor)) return "";
+  return std::string(kByTensor) + std::string(family.substr(kInBlocks.size()));
+}
+
+template <class Backend>
+void lend(const FamilyFit& fit, const std::string& family, Backend wanted, KernelSet& set) {
+  if (family.empty() || library_of<Backend>(set, family) == wanted) return;
+  FamilyFit& taken = set.fits[family];
+  const double jitter = taken.jitter;
+  taken = fit;
+  if (std::isnan(taken.jitter)) taken.jitter = jitter;
+}
+
 template <class Backend>
 void take(const HardwareProfile& profile, Backend wanted, KernelSet& set) {
   if (wanted == Backend::usual) return;
@@ -92,11 +113,12 @@ void take(const HardwareProfile& profile, Backend wanted, KernelSet& set) {
     for (const auto& [family, fit] : lender->fits) {
       if (library_of<Backend>(fit) != wanted) continue;
       has_any = true;
-      if (library_of<Backend>(set, family) == wanted) continue;
-      FamilyFit& taken = set.fits[family];
-      const double jitter = taken.jitter;
-      taken = fit;
-      if (std::isnan(taken.jitter)) taken.jitter = jitter;
+      lend(fit, family, wanted, set);
+    }
+  }
+  for (const KernelSet* lender : lenders(profile)) {
+    for (const auto& [family, fit] : lender->fits) {
+      if (library_of<Backend>(fit) == wanted) lend(fit, by_tensor(family), wanted, set);
     }
   }
   if (!has_any) throw SpecError(fmt::format("no kernel set of {} has kernels of {}", profile.name, title(wanted)));
@@ -108,7 +130,8 @@ std::vector<Backend> libraries_with(const HardwareProfile& profile, const std::s
   std::vector<Backend> found;
   for (const Library<Backend>& library : libraries<Backend>()) {
     const bool has = std::any_of(sets.begin(), sets.end(), [&](const KernelSet* set) {
-      return library_of<Backend>(*set, family) == library.backend;
+      return library_of<Backend>(*set, family) == library.backend ||
+             library_of<Backend>(*set, in_blocks(family)) == library.backend;
     });
     if (has) found.push_back(library.backend);
   }

@@ -64,7 +64,8 @@ const Table<PrecisionWords>& precision() {
   static const Table<P> kKeys = {
       key(&P::linear, "linear", words({"checkpoint", "bf16", "fp8", "fp8_tensor", "fp8_static", "nvfp4"}),
           "of attention's projections, dense layers and shared experts"),
-      key(&P::experts, "experts", words({"checkpoint", "bf16", "fp8", "nvfp4", "mxfp4", "int4"}), "of routed experts"),
+      key(&P::experts, "experts", words({"checkpoint", "bf16", "fp8", "fp8_tensor", "nvfp4", "mxfp4", "int4"}),
+          "of routed experts"),
       key(&P::kv_cache, "kv_cache", words({"checkpoint", "bf16", "fp8"}),
           "of the KV cache in memory, and as decode reads it"),
       key(&P::expert_inputs, "expert_inputs", words({"stack", "bf16", "fp8"}),

@@ -307,6 +307,7 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   read_distribution(routing, s);
   const Spec parallelism = spec.map("parallelism");
   s.parallelism = read_parallelism(parallelism, s, setup.model, gpus_per_node);
+  share_out_requests(spec.map("workload"), s);
   read_comm(spec.map_or_empty("comm"), setup);
   check_widths(parallelism, setup);
   if (is_staged(s) && kv_transfer_MB(s.workload) > 0) {

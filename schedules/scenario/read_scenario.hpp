@@ -23,6 +23,8 @@ void check_keys(const Spec& scenario);
 // read_workload.cpp
 
 [[nodiscard]] Workload read_workload(const Spec& spec, const ScheduleKind& schedule);
+/// Of `concurrency` requests those of each attention group. REQUIRES: the workload and the parallelism are read.
+void share_out_requests(const Spec& workload, Scenario& scenario);
 /// `graph_batch`: a word, or a number of requests.
 void read_graph_batch(const Spec& spec, DecodeWorkload& w);
 /// What drafts them, and which are accepted. REQUIRES: `w.query_len` is read.

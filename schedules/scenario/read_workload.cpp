@@ -55,10 +55,21 @@ PrefillWorkload read_prefill(const Spec& spec) {
 
 // Of one phase alone.
 constexpr const char* kKvTransfer = "kv_transfer_MB";
+// Of all GPUs, instead of batch_size.
+constexpr const char* kConcurrency = "concurrency";
+
+// Until it is known how many attention groups there are, requests of all of them (share_out).
+int read_requests(const Spec& spec) {
+  const bool of_all = spec.has(kConcurrency), of_each = spec.has("batch_size");
+  if (of_all && of_each) throw spec.error("batch_size", "says how many requests there are, and so does concurrency");
+  if (!of_all && !of_each) throw spec.error("batch_size", "or concurrency is needed: how many requests decode");
+  return keys::decode().at(of_all ? kConcurrency : "batch_size").integer(spec);
+}
 
 DecodeWorkload read_decode(const Spec& spec) {
   DecodeWorkload w;
-  for (const char* key : {"batch_size", "query_len", "kv_len"}) keys::decode().read(spec, key, w);
+  w.batch_size = read_requests(spec);
+  for (const char* key : {"query_len", "kv_len"}) keys::decode().read(spec, key, w);
   if (w.kv_len < w.query_len) {
     throw spec.error("kv_len", fmt::format("counts the new tokens: {} is below query_len, {}", w.kv_len, w.query_len));
   }
@@ -157,6 +168,19 @@ Workload read_workload(const Spec& spec, const ScheduleKind& schedule) {
   const Workload w = read_phase(spec, phase, schedule);
   check_micro_batches(spec, w, schedule);
   return w;
+}
+
+void share_out_requests(const Spec& spec, Scenario& scenario) {
+  if (!spec.has(kConcurrency)) return;
+  auto* mixed = std::get_if<MixedWorkload>(&scenario.workload);
+  DecodeWorkload& w = mixed != nullptr ? mixed->decode : std::get<DecodeWorkload>(scenario.workload);
+  const int groups = scenario.parallelism.attention_groups();
+  if (w.batch_size % groups != 0) {
+    throw spec.error(kConcurrency,
+                     fmt::format("must be a multiple of the {} attention groups: {} is not", groups, w.batch_size));
+  }
+  w.batch_size /= groups;
+  check_micro_batches(spec, scenario.workload, scenario.kind());
 }
 
 }  // namespace moeline

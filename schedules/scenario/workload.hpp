@@ -23,7 +23,7 @@ struct PrefillWorkload {
 };
 
 struct DecodeWorkload {
-  int batch_size = 0;                        ///< requests
+  int batch_size = 0;                        ///< requests of an attention group
   int kv_len = 0;                            ///< mean, with the new tokens
   double kv_len_spread = 0;                  ///< standard deviation of the requests' lengths, tokens
   double batch_size_spread = 0;              ///< of the ranks' requests

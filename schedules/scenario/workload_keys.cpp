@@ -77,7 +77,10 @@ const Table<DecodeWorkload>& decode() {
   using W = DecodeWorkload;
   constexpr int kMostRequests = 1 << 20;
   static const Table<W> kKeys = {
-      key(&W::batch_size, "batch_size", whole(1, kMostRequests), "requests of each attention group").needed(),
+      key(&W::batch_size, "batch_size", whole(1, kMostRequests),
+          "requests of each attention group; this or concurrency")
+          .depends(),
+      special<W>("concurrency", whole(1, kMostRequests), "requests of all GPUs: a multiple of the attention groups"),
       key(&W::kv_len, "kv_len", whole(1, kMostTokens),
           "mean tokens of a request, the new ones included; at least query_len")
           .needed(),

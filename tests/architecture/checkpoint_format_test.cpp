@@ -60,7 +60,7 @@ TEST_CASE("every quantizer's words mean a format, with the bytes of its scales")
     MOELINE_CAPTURE_BINDING(quantization);
     const Architecture model = load_config(quantized(quantization));
     CHECK(model.weights == type);
-    CHECK(model.expert_weights == (is_fp8_by_tensor(type) ? Precision::fp8 : type));
+    CHECK(model.expert_weights == (type == Precision::fp8_static ? Precision::fp8_tensor : type));
     for (const char* module : {kAttention, kDenseFfn, kRoutedExperts, kSharedExperts}) {
       CHECK(bytes(model, module) == doctest::Approx(expected));
     }

@@ -46,7 +46,7 @@ TEST_CASE("keys of another phase are refused, not ignored") {
 
 TEST_CASE("the work of a step must be given and make sense") {
   check_changes_of(
-      kDecode, {{"batch_size: 128, ", "", 8, "workload.batch_size is missing"},
+      kDecode, {{"batch_size: 128, ", "", 8, "workload.batch_size or concurrency is needed"},
                 {"kv_len: 4096, ", "", 8, "workload.kv_len is missing"},
                 {"batch_size: 128", "batch_size: 0", 8, "batch_size must be from 1 to 1048576, not 0"},
                 {"batch_size: 128", "batch_size: -128", 8, "batch_size must be from 1 to 1048576, not -128"},

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "experiments/validate/pair_study.hpp"
 #include "experiments/validate/predict_served.hpp"
 #include "tests/fuzz/fed_files.hpp"
 #include "tests/fuzz/readers.hpp"
@@ -35,6 +36,8 @@ bool feed_facts(std::string_view bytes) {
     const Spec spec = Spec::load(files.first());
     if (is_served_study(spec)) {
       (void)rows_by_deployment(read_served_study(spec));
+    } else if (is_pair_study(spec)) {
+      (void)read_pair_study(spec);
     } else {
       for (const Fact& fact : read_subject(spec).facts) (void)fact.decimals();
     }

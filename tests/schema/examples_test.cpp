@@ -18,6 +18,7 @@ std::string schema_for(const JsonValue& file) {
   if (has("facts") && has("name")) return "profile";
   if (has("facts")) return "facts";
   if (has("served")) return "served_study";
+  if (has("pairs")) return "pair_study";
   if (has("axes")) return "study";
   if (has("traffic") || has("search") || (has("training") && file["training"].HasMember("gpus"))) return "plan";
   if (has("compute")) return "overlap_plan";
@@ -50,7 +51,7 @@ TEST_CASE("every scenario, plan, study, machine and fact of the repository is as
       met.insert(schema);
     }
   }
-  CHECK(met == std::set<std::string>{"profile", "facts", "served_study", "study", "plan", "overlap_plan", "tables",
+  CHECK(met == std::set<std::string>{"profile", "facts", "served_study", "pair_study", "study", "plan", "overlap_plan", "tables",
                                      "scenario"});
 }
 

@@ -52,6 +52,12 @@ inline const std::string kMixed =
 inline const std::string kSkewed =
     "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 8}, layers: 2,"
     " workload: {phase: decode, batch_size: 8, kv_len: 4096}, routing: {experts_hit: [30, 60.5]}}";
+inline const std::string kLoad =
+    "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 8}, layers: 2,"
+    " workload: {phase: decode, concurrency: 64, kv_len: 4096}}";
+inline const std::string kMixedLoad =
+    "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 8}, layers: 2,"
+    " workload: {phase: mixed, concurrency: 64, kv_len: 4096, tokens: 512, prompt_len: 1024}}";
 inline const std::string kStaged =
     "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 8, pp: 2},"
     " workload: {phase: prefill, tokens: 4096, prompt_len: 8192}, stages: even}";
@@ -152,6 +158,12 @@ inline const std::string kServed =
     " kernels: {sglang: sglang}, models: {a: {names: [a], precision: fp8, set: []}},"
     " leave_out: {why: {column: class, values: [X]}}, apart: {why: {column: class, values: [X]}}}";
 
+inline const std::string kPairs =
+    "{about: a, status: blind, pairs: [{id: a, kind: graphs, source: a, assumed: a, why_wrong: a, scenario: " +
+    std::string(MOELINE_SOURCE_DIR) +
+    "/experiments/studies/served_b200/decode.yaml, set: [layers=4], by: step_ms, a: {name: a, set: [], value: 1},"
+    " b: {name: b, set: [seed=2], value: 2}}]}";
+
 /// With every fact, every constant, and a family that has every dimension.
 inline std::string profile(const std::string& family) {
   std::string facts, fitted_on, constants;
@@ -201,6 +213,8 @@ inline std::vector<ReadFile> files_to_read(const TemporaryFolder& folder) {
       {"scenario", kMixed, {"simulate"}, {}, "", "micro_batch_size"},
       {"scenario", kStaged, {"simulate"}, {}, "/stages"},
       {"scenario", kSkewed, {"simulate"}, {}, "/routing"},
+      {"scenario", kLoad, {"simulate"}, {}, "/workload", "micro_batch_size"},
+      {"scenario", kMixedLoad, {"simulate"}, {}, "/workload", "micro_batch_size"},
       {"scenario", kMegatron, {"simulate"}, {}, "", "kv_transfer_MB"},
       {"scenario", kDualPipe, {"simulate"}, {}, "", "kv_transfer_MB"},
       {"scenario", kSlots, {"simulate"}, {}, "", "kv_transfer_MB"},
@@ -218,6 +232,7 @@ inline std::vector<ReadFile> files_to_read(const TemporaryFolder& folder) {
        {}},
       {"tables", kTables, {"calibrate", csv, "--kernels", "a-1", "-o", folder / "out.yaml", "--tables"}, {}},
       {"served_study", kServed, {"validate"}, {}},
+      {"pair_study", kPairs, {"validate"}, {}},
       {"baseline",
        "{schema_version: 1, versions: [{program: a, errors: {a.b: 0.1}}]}",
        {"validate", source("tests/published/pipelines.yaml"), "--baseline"},

@@ -340,6 +340,9 @@ Fields<Validation> validate_fields(const BaselineVerdict* baseline) {
       .list(
           "served", "studies of served models", [](auto& v) { return v.served.empty() ? nullptr : &v.served; },
           served_fields())
+      .list(
+          "pairs", "studies of pairs of settings", [](auto& v) { return v.pairs.empty() ? nullptr : &v.pairs; },
+          pairs_fields())
       .list("kernel_sets", "kernel sets behind the predictions, but those of serving stacks", sets_of,
             kernel_set_fields())
       .object("gates", "how many gates", std::identity(), counts)
@@ -362,9 +365,10 @@ std::string validate_schema() {
 }
 
 std::string to_table(const Validation& validation) {
-  const auto& [subjects, served_studies, kernel_sets] = validation;
+  const auto& [subjects, served_studies, pair_studies, kernel_sets] = validation;
   std::string text;
   for (const ScoredServed& served : served_studies) text += to_table(served) + "\n";
+  for (const ScoredPairs& pairs : pair_studies) text += to_table(pairs) + "\n";
   if (subjects.empty()) return text;
   for (const ScoredSubject& each : subjects) text += subject_table(each);
   text += summary_table(subjects) + "\n";

@@ -40,4 +40,8 @@ struct BaselineVerdict {
 [[nodiscard]] Fields<ScoredServed> served_fields();
 [[nodiscard]] std::string to_table(const ScoredServed& scored);
 
+/// Of one study of pairs, a part of these.
+[[nodiscard]] Fields<ScoredPairs> pairs_fields();
+[[nodiscard]] std::string to_table(const ScoredPairs& scored);
+
 }  // namespace moeline

@@ -1,0 +1,133 @@
+#include "experiments/page/line_chart.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "experiments/page/svg.hpp"
+
+namespace moeline {
+namespace {
+
+// In pixels.
+constexpr double kWidth = 820, kHeight = 420, kLeft = 78, kRight = 24, kTop = 42, kBottom = 52, kSize = 12;
+constexpr std::array kColours = {"#2a5db0", "#d9730d", "#2e8b57", "#b03060",
+                                 "#6a51a3", "#8c6d31", "#17859b", "#636363"};
+
+class ChartDrawing {
+ public:
+  explicit ChartDrawing(const LineChart& chart) : chart_(chart) {
+    double most = 0;
+    for (const ChartLine& line : chart.lines) {
+      for (const ChartPoint& point : line.points) {
+        low_ = std::min(low_, place(point.x));
+        high_ = std::max(high_, place(point.x));
+        most = std::max(most, point.y);
+      }
+    }
+    if (low_ > high_) low_ = high_ = 0;
+    if (low_ == high_) high_ = low_ + 1;
+    step_ = svg_tick_step(most > 0 ? most : 1, 6);
+    top_ = std::ceil((most > 0 ? most : 1) / step_) * step_;
+  }
+
+  std::string draw() {
+    draw_grid();
+    for (const auto& [x, what] : chart_.marks) draw_mark(x, what);
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) draw_line(chart_.lines[i], kColours.at(i % kColours.size()));
+    draw_legend();
+    return fmt::format(
+        "{}xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" "
+        "font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{}</svg>\n",
+        kSvgStart, kWidth, kHeight, kWidth, kHeight, body_);
+  }
+
+ private:
+  [[nodiscard]] double place(double x) const { return chart_.log_x ? std::log2(x) : x; }
+  [[nodiscard]] double x_of(double x) const {
+    return kLeft + (place(x) - low_) / (high_ - low_) * (kWidth - kLeft - kRight);
+  }
+  [[nodiscard]] double y_of(double y) const { return kHeight - kBottom - y / top_ * (kHeight - kTop - kBottom); }
+
+  void text(double x, double y, const std::string& attributes, const std::string& what) {
+    body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" {}>{}</text>\n", x, y, kSize, attributes,
+                         as_xml(what));
+  }
+
+  void draw_grid() {
+    for (double y = 0; y <= top_ * 1.0001; y += step_) {
+      body_ += fmt::format("<path d=\"M{} {:.1f}H{}\" stroke=\"{}\"/>\n", kLeft, y_of(y), kWidth - kRight,
+                           y == 0 ? "#555" : "#ddd");
+      text(kLeft - 8, y_of(y) + 4, "text-anchor=\"end\"", fmt::format("{:g}", y));
+    }
+    std::set<double> xs;
+    for (const ChartLine& line : chart_.lines) {
+      for (const ChartPoint& point : line.points) xs.insert(point.x);
+    }
+    double last = -kWidth;
+    for (const double x : xs) {
+      const std::string label =
+          chart_.names.empty() ? fmt::format("{:g}", x) : chart_.names.at(static_cast<std::size_t>(x));
+      const double width = svg_text_width(label, kSize) + 10;
+      if (x_of(x) - last < width) continue;
+      last = x_of(x);
+      body_ += fmt::format("<path d=\"M{:.1f} {:.1f}v5\" stroke=\"#555\"/>\n", last, y_of(0));
+      text(last, y_of(0) + 19, "text-anchor=\"middle\"", label);
+    }
+    text((kLeft + kWidth - kRight) / 2, kHeight - 10, "text-anchor=\"middle\"",
+         chart_.x_title + (chart_.log_x ? " (log scale)" : ""));
+    text(16, (kTop + kHeight - kBottom) / 2,
+         fmt::format("text-anchor=\"middle\" transform=\"rotate(-90 16 {:.1f})\"", (kTop + kHeight - kBottom) / 2),
+         chart_.y_title);
+  }
+
+  void draw_mark(double x, const std::string& what) {
+    const double at = x_of(x);
+    body_ +=
+        fmt::format("<path d=\"M{:.1f} {}V{:.1f}\" stroke=\"#555\" stroke-dasharray=\"4 4\"/>\n", at, kTop, y_of(0));
+    const bool is_right = at > kWidth * 0.7;
+    text(is_right ? at - 5 : at + 5, y_of(0) - 8,
+         fmt::format("fill=\"#555\" text-anchor=\"{}\"", is_right ? "end" : "start"), what);
+  }
+
+  void draw_line(const ChartLine& line, const char* colour) {
+    std::string path;
+    for (const ChartPoint& p : line.points) {
+      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x_of(p.x), y_of(p.y));
+    }
+    body_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", path, colour);
+    for (const ChartPoint& p : line.points) {
+      body_ += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\" stroke=\"{}\" "
+          "stroke-width=\"1.5\"><title>{}</title></circle>\n",
+          x_of(p.x), y_of(p.y), p.is_hollow ? "white" : colour, colour,
+          as_xml(fmt::format("{} at {:g}: {:.5g}", line.name, p.x, p.y)));
+    }
+  }
+
+  void draw_legend() {
+    double x = kLeft;
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) {
+      const std::string& name = chart_.lines[i].name;
+      body_ += fmt::format("<path d=\"M{:.1f} 18h20\" stroke=\"{}\" stroke-width=\"3\"/>\n", x,
+                           kColours.at(i % kColours.size()));
+      text(x + 26, 22, "", name);
+      x += 26 + svg_text_width(name, kSize) + 24;
+    }
+  }
+
+  const LineChart& chart_;
+  double low_ = std::numeric_limits<double>::infinity(), high_ = -std::numeric_limits<double>::infinity();
+  double step_ = 1, top_ = 1;
+  std::string body_;
+};
+
+}  // namespace
+
+std::string to_svg(const LineChart& chart) { return ChartDrawing(chart).draw(); }
+
+}  // namespace moeline
