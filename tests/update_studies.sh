@@ -36,6 +36,12 @@ if [ "$named" -eq 0 ]; then
     python3 "$(dirname "$0")/../experiments/studies/$folder/findings.py" "$moeline" >"$scratch/expected.txt"
     cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/studies/$folder/"
   done
+  "$moeline" validate "$(dirname "$0")/../experiments/studies/decisions/pairs.yaml" >"$scratch/expected.txt"
+  cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/studies/decisions/"
+  for machine in h100 h200 b200 gb200-nvl72; do
+    MOELINE=$moeline "$(dirname "$0")/../experiments/studies/ten_questions/ask.sh" $machine >"$scratch/expected.txt"
+    cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/studies/ten_questions/expected_$machine.txt"
+  done
   paper=$(dirname "$0")/../experiments/studies/single_or_two_batch
   python3 "$paper/on_paper.py" "$moeline" >"$scratch/expected.csv"
   cp "$scratch/expected.csv" "$paper/expected_on_paper.csv"

@@ -40,7 +40,9 @@ A table that is there is continued or left alone, never written over. That of a 
 whatever else is chosen there. With --resume it does so of a finished table, without simulating again.
 Under a Slurm job array, srun or mpirun each process takes its share of the points, writes a file of its own,
 NAME.INDEX-of-COUNT.sqlite, and prints no table; --merge unites the files: all of them, or none where one is bad.
-Metrics are those of `moeline simulate`; one that a point does not have is left empty.)";
+Metrics are those of `moeline simulate`; one that a point does not have is left empty.
+Of a study with alternatives (an axis of words, or axes that go together) along an axis of numbers the table ends with which is
+best where, by tokens_per_s_per_gpu or the first metric with a direction; decide finds where between two points that turns.)";
 
 // SQLite's own name for it.
 constexpr const char* kInMemory = ":memory:";

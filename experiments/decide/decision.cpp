@@ -11,6 +11,7 @@ namespace moeline {
 namespace {
 
 constexpr double kAlike = 1e-9;
+constexpr int kTries = 16;  // to either side of a middle
 
 class Course {
  public:
@@ -68,7 +69,6 @@ class Course {
     if (!half) return std::nullopt;
     DecidePoint point = simulated(*half);
     if (is_like(point, low, high)) return point;
-    constexpr int kTries = 16;
     for (int away = 1; away <= kTries && axis_.kind == DecideAxis::Kind::whole; ++away) {
       for (const double at : {*half - away, *half + away}) {
         if (at <= from || at >= to) continue;
@@ -89,8 +89,9 @@ class Course {
     refine(*point, high, points);
   }
 
+  // All between them were tried.
   [[nodiscard]] bool is_exact(const DecidePoint& low, const DecidePoint& high) const {
-    return axis_.kind == DecideAxis::Kind::whole && number_of(high) - number_of(low) < 2;
+    return axis_.kind == DecideAxis::Kind::whole && number_of(high) - number_of(low) <= 2 * kTries + 1;
   }
 
   [[nodiscard]] static double number_of(const DecidePoint& point) { return as_number<double>(point.at).value(); }

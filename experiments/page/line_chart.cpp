@@ -21,18 +21,20 @@ constexpr std::array kColours = {"#2a5db0", "#d9730d", "#2e8b57", "#b03060",
 class ChartDrawing {
  public:
   explicit ChartDrawing(const LineChart& chart) : chart_(chart) {
-    double most = 0;
+    double least = std::numeric_limits<double>::infinity(), most = 0;
     for (const ChartLine& line : chart.lines) {
       for (const ChartPoint& point : line.points) {
         low_ = std::min(low_, place(point.x));
         high_ = std::max(high_, place(point.x));
+        least = std::min(least, point.y);
         most = std::max(most, point.y);
       }
     }
     if (low_ > high_) low_ = high_ = 0;
     if (low_ == high_) high_ = low_ + 1;
-    step_ = svg_tick_step(most > 0 ? most : 1, 6);
-    top_ = std::ceil((most > 0 ? most : 1) / step_) * step_;
+    constexpr double kWide = 8;  // a crossing of small values would not be seen
+    log_y_ = least > 0 && most > kWide * least;
+    ticks_ = log_y_ ? log_ticks(least, most) : even_ticks(most > 0 ? most : 1);
   }
 
   std::string draw() {
@@ -51,7 +53,33 @@ class ChartDrawing {
   [[nodiscard]] double x_of(double x) const {
     return kLeft + (place(x) - low_) / (high_ - low_) * (kWidth - kLeft - kRight);
   }
-  [[nodiscard]] double y_of(double y) const { return kHeight - kBottom - y / top_ * (kHeight - kTop - kBottom); }
+  [[nodiscard]] double y_of(double y) const {
+    const double bottom = height(ticks_.front()), top = height(ticks_.back());
+    return kHeight - kBottom - (height(y) - bottom) / (top - bottom) * (kHeight - kTop - kBottom);
+  }
+  [[nodiscard]] double height(double y) const { return log_y_ ? std::log10(y) : y; }
+  [[nodiscard]] double bottom() const { return kHeight - kBottom; }
+
+  static std::vector<double> even_ticks(double most) {
+    constexpr double kMostTicks = 6;
+    const double step = svg_tick_step(most, kMostTicks);
+    std::vector<double> ticks = {0};
+    while (ticks.back() < most) ticks.push_back(step * static_cast<double>(ticks.size()));
+    return ticks;
+  }
+  // 1, 2 and 5 times powers of ten, from the last below to the first above.
+  static std::vector<double> log_ticks(double least, double most) {
+    std::vector<double> ticks;
+    for (double decade = std::pow(10, std::floor(std::log10(least))); ticks.empty() || ticks.back() < most;
+         decade *= 10) {
+      for (const double factor : {1.0, 2.0, 5.0}) {
+        const double tick = factor * decade;
+        if (tick <= least) ticks.clear();
+        if (ticks.empty() || ticks.back() < most) ticks.push_back(tick);
+      }
+    }
+    return ticks;
+  }
 
   void text(double x, double y, const std::string& attributes, const std::string& what) {
     body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" {}>{}</text>\n", x, y, kSize, attributes,
@@ -59,9 +87,9 @@ class ChartDrawing {
   }
 
   void draw_grid() {
-    for (double y = 0; y <= top_ * 1.0001; y += step_) {
+    for (const double y : ticks_) {
       body_ += fmt::format("<path d=\"M{} {:.1f}H{}\" stroke=\"{}\"/>\n", kLeft, y_of(y), kWidth - kRight,
-                           y == 0 ? "#555" : "#ddd");
+                           y == ticks_.front() ? "#555" : "#ddd");
       text(kLeft - 8, y_of(y) + 4, "text-anchor=\"end\"", fmt::format("{:g}", y));
     }
     std::set<double> xs;
@@ -75,22 +103,22 @@ class ChartDrawing {
       const double width = svg_text_width(label, kSize) + 10;
       if (x_of(x) - last < width) continue;
       last = x_of(x);
-      body_ += fmt::format("<path d=\"M{:.1f} {:.1f}v5\" stroke=\"#555\"/>\n", last, y_of(0));
-      text(last, y_of(0) + 19, "text-anchor=\"middle\"", label);
+      body_ += fmt::format("<path d=\"M{:.1f} {:.1f}v5\" stroke=\"#555\"/>\n", last, bottom());
+      text(last, bottom() + 19, "text-anchor=\"middle\"", label);
     }
     text((kLeft + kWidth - kRight) / 2, kHeight - 10, "text-anchor=\"middle\"",
          chart_.x_title + (chart_.log_x ? " (log scale)" : ""));
     text(16, (kTop + kHeight - kBottom) / 2,
          fmt::format("text-anchor=\"middle\" transform=\"rotate(-90 16 {:.1f})\"", (kTop + kHeight - kBottom) / 2),
-         chart_.y_title);
+         chart_.y_title + (log_y_ ? " (log scale)" : ""));
   }
 
   void draw_mark(double x, const std::string& what) {
     const double at = x_of(x);
     body_ +=
-        fmt::format("<path d=\"M{:.1f} {}V{:.1f}\" stroke=\"#555\" stroke-dasharray=\"4 4\"/>\n", at, kTop, y_of(0));
+        fmt::format("<path d=\"M{:.1f} {}V{:.1f}\" stroke=\"#555\" stroke-dasharray=\"4 4\"/>\n", at, kTop, bottom());
     const bool is_right = at > kWidth * 0.7;
-    text(is_right ? at - 5 : at + 5, y_of(0) - 8,
+    text(is_right ? at - 5 : at + 5, bottom() - 8,
          fmt::format("fill=\"#555\" text-anchor=\"{}\"", is_right ? "end" : "start"), what);
   }
 
@@ -118,11 +146,20 @@ class ChartDrawing {
       text(x + 26, 22, "", name);
       x += 26 + svg_text_width(name, kSize) + 24;
     }
+    if (chart_.hollow.empty() || !has_hollow()) return;
+    body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"18\" r=\"3.5\" fill=\"white\" stroke=\"#555\"/>\n", x + 4);
+    text(x + 13, 22, "", chart_.hollow);
+  }
+
+  [[nodiscard]] bool has_hollow() const {
+    return std::ranges::any_of(
+        chart_.lines, [](const ChartLine& line) { return std::ranges::any_of(line.points, &ChartPoint::is_hollow); });
   }
 
   const LineChart& chart_;
   double low_ = std::numeric_limits<double>::infinity(), high_ = -std::numeric_limits<double>::infinity();
-  double step_ = 1, top_ = 1;
+  bool log_y_ = false;
+  std::vector<double> ticks_;  // of y
   std::string body_;
 };
 

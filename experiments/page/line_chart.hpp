@@ -18,6 +18,7 @@ struct LineChart {
   std::string x_title, y_title;
   std::vector<std::string> names{};  ///< of an axis of words: its values, at 0, 1, ...
   bool log_x = false;                ///< REQUIRES: all x above 0
+  std::string hollow{};              ///< what hollow points mean
   std::vector<ChartLine> lines;
   std::vector<std::pair<double, std::string>> marks{};  ///< dashed lines at x, with a text
 };

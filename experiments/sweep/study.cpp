@@ -286,6 +286,9 @@ Study load_study(const std::filesystem::path& file) {
   if (axes.empty()) throw spec.error("axes", "are empty");
   for (const Axis& axis : axes) study.keys.push_back(axis.key);
   add_points(spec, axes, study);
+  for (const std::string& together : spec.has("zip") ? spec.texts("zip") : std::vector<std::string>{}) {
+    study.zipped.push_back(words_of(together));
+  }
   study.metrics = read_metrics(spec);
   study.text = read_text(file) + read_text(study.scenario);
   return study;

@@ -44,9 +44,10 @@ struct Axis {
 struct Study {
   std::filesystem::path file;
   std::filesystem::path scenario;
-  std::vector<std::string> assignments;          ///< of all points
-  std::vector<std::string> keys;                 ///< of the axes, in the order of the file
-  std::vector<std::vector<std::string>> points;  ///< values of the keys
+  std::vector<std::string> assignments;            ///< of all points
+  std::vector<std::string> keys;                   ///< of the axes, in the order of the file
+  std::vector<std::vector<std::string>> zipped{};  ///< keys that go together
+  std::vector<std::vector<std::string>> points;    ///< values of the keys
   std::vector<std::string> metrics;
   std::string text;  ///< of study and scenario: what a stored table must agree with
 

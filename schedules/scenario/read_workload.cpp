@@ -60,7 +60,7 @@ constexpr const char* kConcurrency = "concurrency";
 
 // Until it is known how many attention groups there are, requests of all of them (share_out).
 int read_requests(const Spec& spec) {
-  const bool of_all = spec.has(kConcurrency), of_each = spec.has("batch_size");
+  const bool of_all = spec.stands(kConcurrency), of_each = spec.stands("batch_size");
   if (of_all && of_each) throw spec.error("batch_size", "says how many requests there are, and so does concurrency");
   if (!of_all && !of_each) throw spec.error("batch_size", "or concurrency is needed: how many requests decode");
   return keys::decode().at(of_all ? kConcurrency : "batch_size").integer(spec);
@@ -171,7 +171,7 @@ Workload read_workload(const Spec& spec, const ScheduleKind& schedule) {
 }
 
 void share_out_requests(const Spec& spec, Scenario& scenario) {
-  if (!spec.has(kConcurrency)) return;
+  if (!spec.stands(kConcurrency)) return;
   auto* mixed = std::get_if<MixedWorkload>(&scenario.workload);
   DecodeWorkload& w = mixed != nullptr ? mixed->decode : std::get<DecodeWorkload>(scenario.workload);
   const int groups = scenario.parallelism.attention_groups();

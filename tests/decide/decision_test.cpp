@@ -78,7 +78,7 @@ TEST_CASE("a third setting that wins between two others is found by bisection") 
 TEST_CASE("what does not divide gives way to the nearest value that does") {
   const TimeAt even = [](double x) { return std::fmod(x, 2) == 0 ? takes(10 + x) : refused(); };
   const TimeAt other = [](double x) { return takes(50.25 + x / 2); };
-  CHECK(turns_of(course_of("n=2..512", {even, other})) == "0 until 80, 1 from 82 or before; ");
+  CHECK(turns_of(course_of("n=2..512", {even, other})) == "0 until 80, 1 from 82; ");
   const TimeAt hundreds = [](double x) { return std::fmod(x, 100) == 0 ? takes(10 + x) : refused(); };
   CHECK(turns_of(course_of("n=[100, 300]", {hundreds, [](double x) { return takes(150.25 + x / 8); }})) ==
         "0 until 100, 1 from 200 or before; ");

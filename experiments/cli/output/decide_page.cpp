@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -105,7 +106,9 @@ void add_marks(const DecideCourse& course, const Decision& d, LineChart& chart) 
 Page decide_page(const Decision& d) {
   const std::vector<Drawn> points = drawn_points(d);
   Page page;
-  page.title = title_of(d);
+  std::vector<std::string> names;
+  for (const DecideSetting& setting : d.question.settings) names.push_back(setting.name);
+  page.title = fmt::format("{} {}", fmt::join(names, " or "), title_of(d));
   page.summary = turn_lines(d);
   page.source_title = "Scenario";
   page.source = d.question.settings.front().content;
@@ -122,8 +125,8 @@ Page decide_page(const Decision& d) {
   page.axes = axes_of(d, points);
   page.metrics = {PageMetric{d.by.name, d.by.unit, d.by.better, std::move(values)}};
   page.plots = {LinePlot{d.by.name, d.question.along->key, kSettingAxis}};
-  for (const WinReason& reason : d.reasons) page.before.push_back(section_of(d, reason));
-  page.before.push_back({.title = "How sure", .lines = sure_lines(d)});
+  for (const WinReason& reason : d.reasons) page.after.push_back(section_of(d, reason));
+  page.after.push_back({.title = "How sure", .lines = sure_lines(d)});
   return page;
 }
 
@@ -133,6 +136,7 @@ std::string decide_svg(const Decision& d) {
   constexpr double kWide = 4;
   LineChart chart;
   chart.x_title = axis.key;
+  chart.hollow = "hollow: does not fit memory, or breaks a limit";
   chart.y_title = fmt::format("{}, {}", d.by.name, d.by.unit);
   if (words) chart.names = axis.values;
   if (!words) {

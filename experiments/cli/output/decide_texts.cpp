@@ -39,6 +39,18 @@ std::string of_kind(const PairErrors& errors) {
 
 }  // namespace
 
+const DecidePoint* most_extrapolated(const Decision& d, std::size_t setting) {
+  const DecidePoint* most = nullptr;
+  const auto share = [&](const DecidePoint& point) { return point.outcomes[setting].known.share(0); };
+  for (const DecideCourse& course : d.courses) {
+    for (const DecidePoint& point : course.points) {
+      if (!point.is_asked || !point.outcomes[setting].is_simulated()) continue;
+      if (most == nullptr || share(point) > share(*most)) most = &point;
+    }
+  }
+  return most;
+}
+
 std::string title_of(const Decision& d) {
   std::string text =
       fmt::format("by {} ({}, {} wins)", d.by.name, d.by.unit, d.by.better == Better::lower ? "lower" : "higher");

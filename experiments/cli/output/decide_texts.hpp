@@ -17,5 +17,8 @@ namespace moeline {
 [[nodiscard]] std::string reason_line(const Decision& decision, const WinReason& reason);
 [[nodiscard]] std::string band_line(const Band& band, int samples);
 [[nodiscard]] std::vector<std::string> sure_lines(const Decision& decision);
+/// The point that was asked at which the largest share of the setting's kernels' time is extrapolated; null: it is not
+/// simulated anywhere.
+[[nodiscard]] const DecidePoint* most_extrapolated(const Decision& decision, std::size_t setting);
 
 }  // namespace moeline

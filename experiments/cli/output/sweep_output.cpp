@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
+#include "experiments/cli/output/sweep_turns.hpp"
 #include "experiments/page/axes.hpp"
 #include "experiments/report/fields.hpp"
 
@@ -75,7 +76,7 @@ std::string sweep_table(const Study& study, const std::vector<PointResult>& resu
   if (columns.failure) alignment.back() = 'l';
   TextTable table(alignment);
   for (const Cells& row : rows) table.row(row);
-  return table.text();
+  return table.text() + turns_table(swept_turns(study, results));
 }
 
 std::string sweep_csv(const Study& study, const std::vector<PointResult>& results) {
@@ -132,9 +133,29 @@ Fields<Swept> sweep_fields(const std::vector<std::string>& metrics) {
                              "metrics", "those that the point has", [](auto& p) -> auto& { return p.result; },
                              swept_metric_fields(metrics))
                          .add("failure", "why there are none", [](auto& p) { return if_any(p.result.failure); });
+  const auto stretch =
+      Fields<SweptStretch>()
+          .add("beside", "values of the other axes", [](auto& s) { return if_any(s.beside); })
+          .add("from", "first value of the axis", &SweptStretch::from)
+          .add("to", "last", &SweptStretch::to)
+          .add("winner", "alternative; null: a tie, or none may win", [](auto& s) { return or_null(if_any(s.winner)); })
+          .add("ratio", "by how much it is better than the second at the least: 1.1 is a tenth; null: alone",
+               [](auto& s) { return or_null(s.ratio); }, {.decimals = 6});
+  const auto turns = Fields<SweptTurns>()
+                         .add("by", "metric", &SweptTurns::by)
+                         .add("along", "axis of numbers", &SweptTurns::along)
+                         .add("among", "axis of alternatives", &SweptTurns::among)
+                         .list("stretches", "with one winner", &SweptTurns::stretches, stretch);
   return output_fields<Swept>()
       .add("study", "file", [](auto& s) { return s.study.file.string(); })
-      .list("points", "each combination", swept_points, point);
+      .list("points", "each combination", swept_points, point)
+      .object(
+          "turns", "where which alternative is best, of a study that has some",
+          [](auto& s) {
+            SweptTurns found = swept_turns(s.study, s.results);
+            return only_if(!found.stretches.empty(), std::move(found));
+          },
+          turns);
 }
 
 }  // namespace

@@ -1,0 +1,170 @@
+#include "experiments/cli/output/decide_output.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.hpp"
+#include "base/text_table.hpp"
+#include "experiments/cli/output/decide_texts.hpp"
+#include "experiments/cli/output/provenance.hpp"
+#include "experiments/report/fields.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr const char *kTie = "a tie", *kNobody = "none";
+
+std::string winner_text(const Decision& d, const Winner& winner) {
+  if (winner.setting) return d.name_of_setting(*winner.setting);
+  return winner.is_tie ? kTie : kNobody;
+}
+
+std::string ahead(const DecidePoint& point) {
+  return point.winner.second && !point.winner.is_tie ? fmt::format("{:.1f} %", 100 * (point.winner.ratio - 1)) : "-";
+}
+
+std::string remark(const Decision& d, const DecidePoint& point) {
+  return point.winner.setting && !d.is_sure(point) ? "too close to call" : "";
+}
+
+std::string value_cell(const SettingOutcome& outcome) {
+  if (!outcome.is_simulated()) return "refused";
+  return fmt::format("{:.5g}{}", outcome.value, outcome.against.empty() ? "" : " (!)");
+}
+
+std::string points_table(const Decision& d) {
+  const DecideQuestion& q = d.question;
+  TextTable table(std::string(q.beside ? 1 : 0, 'r') + "r" + std::string(q.settings.size(), 'r') + "lrl");
+  std::vector<std::string> head;
+  if (q.beside) head.push_back(q.beside->key);
+  head.push_back(q.along ? q.along->key : "");
+  for (const DecideSetting& setting : q.settings) head.push_back(setting.name);
+  head.insert(head.end(), {"winner", "ahead by", ""});
+  table.row(head);
+  for (const DecideCourse& course : d.courses) {
+    for (std::size_t i = 0; i < course.points.size(); ++i) {
+      const DecidePoint& point = course.points[i];
+      const auto is_there = [&](const Turn& turn) { return turn.at == i || turn.before == i; };
+      if (!point.is_asked && std::ranges::none_of(course.turns, is_there)) continue;
+      std::vector<std::string> row;
+      if (q.beside) row.push_back(point.beside);
+      row.push_back(point.at);
+      for (const SettingOutcome& outcome : point.outcomes) row.push_back(value_cell(outcome));
+      row.insert(row.end(), {winner_text(d, point.winner), ahead(point), remark(d, point)});
+      table.row(std::move(row));
+    }
+  }
+  return table.text("  ");
+}
+
+// Each reason once, with where it first holds.
+std::string refusals(const Decision& d) {
+  std::string text;
+  std::set<std::pair<std::size_t, std::string>> told;
+  for (const DecideCourse& course : d.courses) {
+    for (const DecidePoint& point : course.points) {
+      for (std::size_t i = 0; i < point.outcomes.size(); ++i) {
+        const SettingOutcome& outcome = point.outcomes[i];
+        const std::string& why = outcome.is_simulated() ? outcome.against : outcome.refused;
+        if (why.empty()) continue;
+        const std::string kind = outcome.is_simulated() ? why.substr(0, why.find_first_of("0123456789")) : why;
+        if (!told.emplace(i, kind).second) continue;
+        text += fmt::format("  {}: {} {}{}\n", place_of(d, point), d.name_of_setting(i),
+                            outcome.is_simulated() ? "cannot win (!): " : "is refused: ", why);
+      }
+    }
+  }
+  return text.empty() ? "" : "\nwhat is not among the winners, where it is so first\n" + text;
+}
+
+std::string part_table(const Decision& d, const WinReason& reason) {
+  TextTable table("lrrr");
+  table.row({time_unit_of(d.by), d.name_of_setting(reason.from), d.name_of_setting(reason.to), "difference"});
+  double from = 0, to = 0;
+  for (const PartDifference& part : reason.parts) {
+    table.row({part.what, fmt::format("{:.2f}", part.from_us), fmt::format("{:.2f}", part.to_us),
+               fmt::format("{:+.2f}", part.us())});
+    from += part.from_us;
+    to += part.to_us;
+  }
+  table.row({"all", fmt::format("{:.2f}", from), fmt::format("{:.2f}", to), fmt::format("{:+.2f}", to - from)});
+  return table.text("    ");
+}
+
+std::string reasons(const Decision& d) {
+  if (d.reasons.empty()) return "";
+  std::string text = "\nwhy\n";
+  for (const WinReason& reason : d.reasons) {
+    text += "  " + reason_line(d, reason) + "\n";
+    if (reason.band) text += "    " + band_line(*reason.band, d.question.samples) + "\n";
+    if (!reason.parts.empty()) text += part_table(d, reason);
+  }
+  return text;
+}
+
+std::string extrapolations(const Decision& d) {
+  constexpr double kLittle = 5e-4;
+  std::string text;
+  for (std::size_t i = 0; i < d.question.settings.size(); ++i) {
+    const DecidePoint* most = most_extrapolated(d, i);
+    if (most == nullptr || most->outcomes[i].known.share(0) < kLittle) continue;
+    const SettingOutcome& outcome = most->outcomes[i];
+    const std::string names =
+        outcome.extrapolated.empty() ? "" : fmt::format(" ({})", fmt::join(outcome.extrapolated, ", "));
+    text += fmt::format("  {}: {:.1f} % of its kernels' time is extrapolated {}{}\n", d.name_of_setting(i),
+                        100 * outcome.known.share(0), place_of(d, *most), names);
+  }
+  return text;
+}
+
+std::string csv_row(const std::vector<std::string>& cells) {
+  std::string line;
+  for (const std::string& cell : cells) {
+    const bool quoted = cell.find_first_of(",\"\n") != std::string::npos;
+    line += (line.empty() ? "" : ",") + (quoted ? in_quotes(cell) : cell);
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string decide_table(const Decision& d) {
+  std::string text = title_of(d) + "\n\n" + points_table(d);
+  const std::vector<std::string> turns = turn_lines(d);
+  text += "\n";
+  for (const std::string& line : turns) text += line + "\n";
+  text += refusals(d) + reasons(d) + "\nhow sure\n";
+  for (const std::string& line : sure_lines(d)) text += "  " + line + "\n";
+  return text + extrapolations(d);
+}
+
+std::string decide_csv(const Decision& d) {
+  const DecideQuestion& q = d.question;
+  std::vector<std::string> head;
+  if (q.beside) head.push_back(q.beside->key);
+  if (q.along) head.push_back(q.along->key);
+  for (const DecideSetting& setting : q.settings) head.push_back(setting.name);
+  head.insert(head.end(), {"winner", "ratio", "sure"});
+  std::string text = csv_row(head);
+  for (const DecideCourse& course : d.courses) {
+    for (const DecidePoint& point : course.points) {
+      std::vector<std::string> row;
+      if (q.beside) row.push_back(point.beside);
+      if (q.along) row.push_back(point.at);
+      for (const SettingOutcome& o : point.outcomes)
+        row.push_back(o.is_simulated() ? fmt::format("{:.9g}", o.value) : "");
+      const bool has_ratio = point.winner.second.has_value();
+      row.insert(row.end(),
+                 {point.winner.setting ? winner_text(d, point.winner) : "",
+                  has_ratio ? fmt::format("{:.6g}", point.winner.ratio) : "", d.is_sure(point) ? "true" : "false"});
+      text += csv_row(row);
+    }
+  }
+  return text;
+}
+
+}  // namespace moeline
