@@ -23,6 +23,12 @@ struct DecideOptions {
 
 DecideQuestion question_of(const DecideOptions& options) {
   if (options.along.size() > 2) throw UsageError("--along: there are one or two axes");
+  if (options.scenarios.size() > 1 && !options.options.empty()) {
+    throw UsageError("--option: changes one scenario, and there are several");
+  }
+  if (options.scenarios.size() == 1 && options.options.empty()) {
+    throw UsageError("--option: or a second scenario is needed: there is nothing to compare with");
+  }
   DecideQuestion question{.settings = settings_of(options.scenarios, options.options, options.assignments),
                           .by = options.by,
                           .samples = options.samples};
@@ -63,14 +69,17 @@ constexpr const char* kDecideDefinitions =
 with one --option the scenario as it is stands beside it.
 --along KEY=A..B: whole numbers that double from A to B (nine equally far apart where B is below 4 A), KEY=[a, b, c]: these.
 All settings are simulated there; between neighbours with different winners bisection finds where that turns, among what all
-can be simulated at: a batch that does not divide gives way to the nearest one that does. An axis that does not apply to a
+can be simulated at: a batch that does not divide gives way to one near it that does. An axis that does not apply to a
 setting (accepted drafts, of one without) leaves it as it is. What crosses twice between two
 neighbours is not seen. Of two axes the second's values have a curve each.
 workload.concurrency says how many requests there are on all GPUs, whatever a setting makes of them: settings that split a
 machine differently are asked about the same load by it.
 Who does not fit memory, or breaks a limit of --where, has a value and cannot win (!).
 why: at both ends and at each turn what the winner saves and pays, by what the end of the step waited for (as in moeline
-explain), of requests by where their time goes; the parts sum to the metric, of a rate to what a token takes.
+explain), of requests by where their time goes; the parts sum to the metric, of a rate to what a token takes. Of a metric that
+does not follow from that time (memory, quantiles, parts of a step) they are those of the step or the request.
+gpu_us_per_token is what a GPU takes for each token of its step: by it chunks of training and parts of models (layers: 4) are
+compared unless --by says otherwise, as they have no throughput.
 how sure: published pairs of which others measured both sides (experiments/studies/decisions): what is ahead by less than the
 ratio was off there in the median is too close to call. --samples: with so many equal draws of both (slow GPUs, jitter,
 loads; arrivals and lengths) how much the winner is ahead.)";

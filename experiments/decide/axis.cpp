@@ -37,7 +37,7 @@ std::vector<double> evenly(double first, double last, bool whole) {
   std::vector<double> values;
   for (int i = 0; i <= kParts; ++i) {
     const double value = first + (last - first) * i / kParts;
-    values.push_back(whole ? std::round(value) : value);
+    values.push_back(whole ? std::round(value) : as_number<double>(fmt::format("{:.6g}", value)).value());
   }
   values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
@@ -48,6 +48,7 @@ DecideAxis range_of(std::string_view text, std::string key, std::string_view ran
   const double first = number_in(text, range.substr(0, range.find(kTo)));
   const double last = number_in(text, range.substr(range.find(kTo) + kTo.size()));
   if (first >= last) refuse_axis(text, "must ascend");
+  if (!std::isfinite(last - first)) refuse_axis(text, "is too wide");
   const bool whole = is_whole(first) && is_whole(last);
   DecideAxis axis{.key = std::move(key), .kind = whole ? DecideAxis::Kind::whole : DecideAxis::Kind::real};
   const bool doubles = whole && first > 0 && last >= kFew * first;
@@ -57,11 +58,12 @@ DecideAxis range_of(std::string_view text, std::string key, std::string_view ran
   return axis;
 }
 
-DecideAxis::Kind kind_of(const std::vector<std::string>& values) {
+DecideAxis::Kind kind_of(std::string_view text, const std::vector<std::string>& values) {
   std::vector<double> numbers;
   for (const std::string& value : values) {
     const auto number = as_number<double>(value);
     if (!number) return DecideAxis::Kind::words;
+    if (!std::isfinite(*number)) refuse_axis(text, "has a number that is none");
     numbers.push_back(*number);
   }
   const bool ascend = std::adjacent_find(numbers.begin(), numbers.end(), std::greater_equal<>()) == numbers.end();
@@ -76,7 +78,7 @@ DecideAxis list_of(std::string_view text, std::string key, std::string_view list
   std::sort(sorted.begin(), sorted.end());
   if (sorted.empty()) refuse_axis(text, "lists no values");
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) refuse_axis(text, "lists a value twice");
-  axis.kind = kind_of(axis.values);
+  axis.kind = kind_of(text, axis.values);
   return axis;
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "base/error.hpp"
 
@@ -27,6 +29,7 @@ class Decider {
       for (DecidePoint& point : course.points) point.beside = beside;
     }
     check_any_simulated();
+    check_axes_apply();
     for (std::size_t i = 0; i < decision_.courses.size(); ++i) add_reasons(i);
     if (question().samples > 1) draw_bands(progress);
   }
@@ -43,38 +46,52 @@ class Decider {
     return changes;
   }
 
-  // A setting that cannot be simulated anywhere loses to those that can; one that is misspelt is bad input, and so is a
-  // question whose settings are all refused.
+  // A setting that cannot be simulated loses to those that can; one that is misspelt is bad input, and so is a question
+  // whose settings are all refused.
   void check_any_simulated() const {
-    std::size_t refused = 0;
+    bool any = false;
     std::string first;
-    for (std::size_t setting = 0; setting < question().settings.size(); ++setting) {
-      std::string why = refused_everywhere(setting);
-      if (why.empty()) continue;
-      ++refused;
-      why = fmt::format("'{}': {}", decision_.name_of_setting(setting), why);
-      if (is_misspelt(why)) throw SpecError(question().settings[setting].file, 0, why);
-      if (first.empty()) first = why;
+    for (const DecideCourse& course : decision_.courses) {
+      for (const DecidePoint& point : course.points) {
+        for (std::size_t setting = 0; setting < point.outcomes.size(); ++setting) {
+          const SettingOutcome& outcome = point.outcomes[setting];
+          any = any || outcome.is_simulated();
+          if (outcome.is_simulated()) continue;
+          const std::string why = fmt::format("'{}': {}", decision_.name_of_setting(setting), outcome.refused);
+          if (is_misspelt(why)) throw SpecError(question().settings[setting].file, 0, why);
+          if (first.empty()) first = why;
+        }
+      }
     }
-    if (refused < question().settings.size()) return;
+    if (any) return;
     throw SpecError(question().settings.front().file, 0,
                     fmt::format("none of the settings can be simulated at any point: {}", first));
   }
 
-  // By the words of base/names.hpp.
-  [[nodiscard]] static bool is_misspelt(const std::string& why) { return why.find("unknown ") != std::string::npos; }
+  // By the words in which all readers refuse what has the wrong type, or is no name.
+  [[nodiscard]] static bool is_misspelt(const std::string& why) {
+    constexpr std::array kWords = {"unknown ",          "must be a whole number", "must be a number",
+                                   "must be a mapping", "must be a list",         "must be true or false",
+                                   "no such file",      "must be one word",       "must be a word"};
+    return std::ranges::any_of(kWords, [&](const char* words) { return why.find(words) != std::string::npos; });
+  }
 
-  // The reason at the first point; "" where it is simulated at some.
-  [[nodiscard]] std::string refused_everywhere(std::size_t setting) const {
-    std::string first;
-    for (const DecideCourse& course : decision_.courses) {
-      for (const DecidePoint& point : course.points) {
-        const SettingOutcome& outcome = point.outcomes[setting];
-        if (outcome.is_simulated()) return "";
-        if (first.empty()) first = outcome.refused;
+  // An axis that leaves every setting as it is.
+  void check_axes_apply() const {
+    for (const auto& axis : {question().along, question().beside}) {
+      if (!axis) continue;
+      const std::string prefix = axis->key + "=";
+      const auto in_vain = [&](const SettingOutcome& outcome) {
+        return std::ranges::any_of(outcome.in_vain, [&](const std::string& c) { return c.starts_with(prefix); });
+      };
+      bool applies = false;
+      for (const DecideCourse& course : decision_.courses) {
+        for (const DecidePoint& point : course.points) {
+          applies = applies || !std::ranges::all_of(point.outcomes, in_vain);
+        }
       }
+      if (!applies) throw SpecError(fmt::format("--along: {} does not apply to any of the settings", axis->key));
     }
-    return first;
   }
 
   void add_reasons(std::size_t at) {
@@ -111,28 +128,54 @@ class Decider {
   void draw_bands(const Progress& progress) {
     ProgressCount one_more(progress, "draws", decision_.reasons.size());
     for (WinReason& reason : decision_.reasons) {
-      if (!reason.parts.empty()) reason.band = band_at(reason);
+      if (!reason.parts.empty()) draw_band(reason);
       one_more();
     }
   }
 
-  [[nodiscard]] Band band_at(const WinReason& reason) const {
+  void draw_band(WinReason& reason) const {
     const DecidePoint& point = decision_.point_of(reason);
     const auto drawn = [&](std::size_t setting) {
       return drawn_values(question().settings[setting], changes_at(point.at, point.beside), decision_.by,
                           question().samples);
     };
-    const std::vector<double> from = drawn(reason.from), to = drawn(reason.to);
-    std::vector<double> ratios;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      ratios.push_back(decision_.by.better == Better::lower ? from[i] / to[i] : to[i] / from[i]);
+    try {
+      const std::vector<double> from = drawn(reason.from), to = drawn(reason.to);
+      std::vector<double> ratios;
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        ratios.push_back(decision_.by.better == Better::lower ? from[i] / to[i] : to[i] / from[i]);
+      }
+      const bool finite = std::ranges::all_of(ratios, [](double ratio) { return std::isfinite(ratio); });
+      if (finite) {
+        reason.band = band_of(std::move(ratios));
+      } else {
+        reason.no_band = "some draws are 0";
+      }
+    } catch (const SpecError& error) {
+      reason.no_band = error.reason();
     }
-    return band_of(std::move(ratios));
   }
 
   Decision& decision_;
   Terms terms_;
 };
+
+// A key that stands in two places would be simulated by one of them and named by the other.
+void check_keys_once(const DecideQuestion& question) {
+  if (question.along && question.beside && question.along->key == question.beside->key) {
+    throw SpecError(fmt::format("--along: {} is asked along twice", question.along->key));
+  }
+  for (const auto& axis : {question.along, question.beside}) {
+    if (!axis) continue;
+    for (const DecideSetting& setting : question.settings) {
+      for (const std::string& assignment : setting.assignments) {
+        const std::string key = assignment.substr(0, assignment.find('='));
+        if (key != axis->key && !key.starts_with(axis->key + ".")) continue;
+        throw SpecError(fmt::format("--along: {} is set by {}, too", axis->key, assignment));
+      }
+    }
+  }
+}
 
 // The usual one of all settings.
 std::string measure_of(const DecideQuestion& question) {
@@ -140,14 +183,19 @@ std::string measure_of(const DecideQuestion& question) {
   for (const DecideSetting& setting : question.settings) {
     const std::string other = usual_measure(setting);
     if (other == usual) continue;
-    throw SpecError(setting.file, 0,
-                    fmt::format("is asked for {}, and {} for {}: --by says what they are compared by", other,
-                                question.settings.front().file, usual));
+    throw SpecError(fmt::format("'{}' is asked for {}, and '{}' for {}: --by says what they are compared by",
+                                setting.name, other, question.settings.front().name, usual));
   }
   return usual;
 }
 
 }  // namespace
+
+bool Decision::serves_requests() const {
+  return std::ranges::any_of(courses.front().points, [](const DecidePoint& point) {
+    return std::ranges::any_of(point.outcomes, &SettingOutcome::of_requests);
+  });
+}
 
 PairErrors Decision::errors_at(const DecidePoint& point) const {
   MOELINE_CHECK(point.winner.setting && point.winner.second, point.at);
@@ -156,10 +204,12 @@ PairErrors Decision::errors_at(const DecidePoint& point) const {
 
 bool Decision::is_sure(const DecidePoint& point) const {
   if (!point.winner.setting) return false;
-  return !point.winner.second || point.winner.ratio - 1 > errors_at(point).median_abs_error;
+  if (!point.winner.second) return true;
+  return has_errors() && point.winner.ratio && *point.winner.ratio - 1 > errors_at(point).median_abs_error;
 }
 
 Decision decide(DecideQuestion question, const Progress& progress) {
+  check_keys_once(question);
   Decision decision{.question = std::move(question)};
   const std::string& by = decision.question.by;
   decision.by = measure_named(by.empty() ? measure_of(decision.question) : by);

@@ -29,6 +29,7 @@ struct WinReason {
   std::vector<PartDifference> parts{};  ///< of `to` and `from`; empty where `from` is refused
   std::string because{};                ///< what `from` is refused with, or what is against it; ""
   std::optional<Band> band{};           ///< of how much better `to` is, where there are draws of both: 1.1 is a tenth
+  std::string no_band{};                ///< why there are none though they were asked for; ""
 };
 
 struct Decision {
@@ -43,6 +44,10 @@ struct Decision {
   [[nodiscard]] const std::string& name_of_setting(std::size_t setting) const {
     return question.settings[setting].name;
   }
+  /// Whether its settings serve requests.
+  [[nodiscard]] bool serves_requests() const;
+  /// Published pairs are of throughput and the time of steps: of other metrics nothing is known.
+  [[nodiscard]] bool has_errors() const { return time_of(by, serves_requests()) == TimeOf::all; }
   /// Comparisons of the winner and the second of a point. REQUIRES: it has both.
   [[nodiscard]] PairErrors errors_at(const DecidePoint& point) const;
   /// Whether the winner is ahead by more than such comparisons were off; nobody is left to be faster where there is no
@@ -50,8 +55,8 @@ struct Decision {
   [[nodiscard]] bool is_sure(const DecidePoint& point) const;
 };
 
-/// Throws SpecError: of a metric that has no direction, and where not one setting can be simulated at any point, or a
-/// key or name of a setting is unknown.
+/// Throws SpecError: of a metric that has no direction, of a key that is asked along and set, or along twice, or that
+/// applies to no setting; where not one setting can be simulated at any point, or something in one is misspelt.
 [[nodiscard]] Decision decide(DecideQuestion question, const Progress& progress = {});
 
 }  // namespace moeline

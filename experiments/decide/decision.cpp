@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
@@ -11,7 +13,7 @@ namespace moeline {
 namespace {
 
 constexpr double kAlike = 1e-9;
-constexpr int kTries = 16;  // to either side of a middle
+constexpr int kTries = 16;  // to either side of a middle: all, where neighbours are so near
 
 class Course {
  public:
@@ -67,16 +69,38 @@ class Course {
     const double from = number_of(low), to = number_of(high);
     const std::optional<double> half = middle(axis_, from, to);
     if (!half) return std::nullopt;
-    DecidePoint point = simulated(*half);
-    if (is_like(point, low, high)) return point;
-    for (int away = 1; away <= kTries && axis_.kind == DecideAxis::Kind::whole; ++away) {
-      for (const double at : {*half - away, *half + away}) {
-        if (at <= from || at >= to) continue;
-        point = simulated(at);
-        if (is_like(point, low, high)) return point;
-      }
+    for (const double at : candidates(*half, from, to)) {
+      DecidePoint point = simulated(at);
+      if (is_like(point, low, high)) return point;
     }
     return std::nullopt;
+  }
+
+  // The middle and what may stand for it, each once.
+  [[nodiscard]] std::vector<double> candidates(double half, double from, double to) const {
+    std::vector<double> found = {half};
+    const auto add = [&](double at) {
+      if (at > from && at < to && std::ranges::find(found, at) == found.end()) found.push_back(at);
+    };
+    if (axis_.kind != DecideAxis::Kind::whole) return found;
+    for (const double divisor : shared_divisors(from, to)) add(std::round(half / divisor) * divisor);
+    for (int away = 1; away <= kTries; ++away) {
+      add(half - away);
+      add(half + away);
+    }
+    return found;
+  }
+
+  // The largest first, and no more than have a use.
+  static std::vector<double> shared_divisors(double a, double b) {
+    constexpr std::size_t kMost = 32;
+    const auto shared = std::gcd(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
+    std::vector<double> divisors;
+    for (std::int64_t parts = 1; parts <= shared && divisors.size() < kMost; ++parts) {
+      if (shared % parts == 0) divisors.push_back(static_cast<double>(shared / parts));
+      if (parts > 100'000) break;
+    }
+    return divisors;
   }
 
   // What lies between two points with different winners, in order.
@@ -117,9 +141,11 @@ Winner winner_of(const std::vector<SettingOutcome>& outcomes, Better better) {
   if (order.empty()) return {};
   if (order.size() == 1) return {.setting = order[0]};
   const double first = outcomes[order[0]].value, second = outcomes[order[1]].value;
-  const bool tie = std::abs(first - second) <= kAlike * std::abs(first);
-  const double ratio = tie ? 1 : better == Better::lower ? second / first : first / second;
-  return {.setting = tie ? std::nullopt : std::optional(order[0]), .second = order[1], .is_tie = tie, .ratio = ratio};
+  Winner winner{.setting = order[0], .second = order[1]};
+  winner.is_tie = std::abs(first - second) <= kAlike * std::abs(first);
+  if (winner.is_tie) winner.setting.reset();
+  if (first > 0 && second > 0) winner.ratio = better == Better::lower ? second / first : first / second;
+  return winner;
 }
 
 DecideCourse decide_along(const DecideAxis& axis, std::size_t settings, Better better, const Evaluate& evaluate,

@@ -27,7 +27,8 @@ struct SettingOutcome {
   std::vector<TimePart> parts{};            ///< sum to the time that the value stands for
   KnownTime known{};                        ///< how its kernels' times are known
   std::vector<std::string> extrapolated{};  ///< kernels whose times are not measured where they lie, the longest first
-  std::vector<double> samples{};            ///< of the metric, one for each draw; empty: not drawn
+  bool of_requests = false;                 ///< of a run of them, not of a step
+  std::vector<std::string> in_vain{};       ///< changes that do not apply to it
 
   [[nodiscard]] bool is_simulated() const { return refused.empty(); }
   [[nodiscard]] bool may_win() const { return refused.empty() && against.empty(); }
@@ -38,7 +39,8 @@ struct Winner {
   std::optional<std::size_t> setting;   ///< none: a tie, or no setting may win
   std::optional<std::size_t> second{};  ///< the best of the others that may win
   bool is_tie = false;
-  double ratio = 1;  ///< how much better it is than the second: 1.1 is a tenth; 1 where there is no second
+  /// How much better it is than the second: 1.1 is a tenth. None: there is no second, or one of both is 0.
+  std::optional<double> ratio{};
 
   bool operator==(const Winner& other) const { return setting == other.setting && is_tie == other.is_tie; }
 };
@@ -47,9 +49,9 @@ struct Winner {
 [[nodiscard]] Winner winner_of(const std::vector<SettingOutcome>& outcomes, Better better);
 
 struct DecidePoint {
-  std::string at;                   ///< the axis' value
-  std::string beside{};             ///< the second axis'
-  bool is_asked = true;             ///< one of the axis' own values; others were tried to find a turn
+  std::string at;                          ///< the axis' value
+  std::string beside{};                    ///< the second axis'
+  bool is_asked = true;                    ///< one of the axis' own values; others were tried to find a turn
   std::vector<SettingOutcome> outcomes{};  ///< by setting
   Winner winner{};
 };
@@ -57,8 +59,7 @@ struct DecidePoint {
 /// From one point to the next that was tried another setting wins.
 struct Turn {
   std::size_t before = 0, at = 0;  ///< of the points
-  /// Nothing between them can be simulated, or is.
-  bool is_exact = true;
+  bool is_exact = true;            ///< of all whole numbers between them none can be simulated
 };
 
 /// Along the axis, for one value of a second one.
@@ -72,8 +73,8 @@ using Evaluate = std::function<SettingOutcome(std::size_t setting, const std::st
 
 /// All settings at the axis' values, on all cores; then, where neighbours have different winners, by bisection. A
 /// middle at which a setting cannot be simulated that can be on both sides (what does not divide, an odd batch) gives
-/// way to the nearest one, of sixteen to either side, at which all can. What crosses twice between neighbours is not
-/// seen.
+/// way to the nearest multiple of a divisor that both sides share, the largest divisor first, and to sixteen numbers to
+/// either side. What crosses twice between neighbours is not seen.
 [[nodiscard]] DecideCourse decide_along(const DecideAxis& axis, std::size_t settings, Better better,
                                         const Evaluate& evaluate, const Progress& progress = {});
 

@@ -1,8 +1,10 @@
 #include "experiments/decide/outcome.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -29,10 +31,11 @@ std::string title_of_class(const std::string& task_class) {
   return found == kTitles.end() ? task_class : found->second;
 }
 
-std::string title_of_part(const Blame& blame) {
+// Slots that are one task each are told apart by their phase.
+std::string title_of_part(const Blame& blame, bool by_slot) {
   switch (blame.reason) {
     case PathReason::running:
-      return title_of_class(blame.task_class);
+      return by_slot && !blame.phase.empty() ? blame.phase : title_of_class(blame.task_class);
     case PathReason::slowed:
       return "being slowed by neighbours";
     case PathReason::sms:
@@ -48,33 +51,41 @@ std::string title_of_part(const Blame& blame) {
 }
 
 std::vector<TimePart> parts_of(const Run& run) {
+  const bool by_slot = run.has_given_slots() || is_by_slot(run);
   std::map<std::string, double> by_title;
-  for (const Blame& blame : blame_of(run)) by_title[title_of_part(blame)] += to_us(blame.time);
+  for (const Blame& blame : blame_of(run)) by_title[title_of_part(blame, by_slot)] += to_us(blame.time);
   std::vector<TimePart> parts;
   for (const auto& [what, us] : by_title) parts.push_back({what, us});
   return parts;
 }
 
-std::vector<TimePart> parts_of(const ServeResult& result) {
+// Of a request, those that the measure follows from.
+std::vector<TimePart> parts_of(const ServeResult& result, TimeOf of) {
   const WhereTimeWent& w = result.measures.where;
   std::vector<TimePart> parts;
   const auto add = [&](const char* what, double ms) {
     if (ms > 0) parts.push_back({what, 1e3 * ms});
   };
-  add("waiting in the queue", w.queue);
-  add("prefill", w.prefill);
-  add("the transfer of caches", w.transfer);
-  add("decoding", w.decode);
-  add("steps longer for others' prompts", w.beside);
-  add("waiting without a cache", w.stalled);
+  if (of != TimeOf::next_tokens) {
+    add("waiting in the queue", w.queue);
+    add("prefill", w.prefill);
+    add("the transfer of caches", w.transfer);
+  }
+  if (of != TimeOf::first_token) {
+    add("decoding", w.decode);
+    add("steps longer for others' prompts", w.beside);
+    add("waiting without a cache", w.stalled);
+  }
   return parts;
 }
 
-// So that they sum to what the value stands for; of a value that is no time they stay.
-void scale_to(double us, std::vector<TimePart>& parts) {
+// So that they sum to what the value stands for; of a value that does not follow from their time they stay.
+void scale_to(const Measure& by, double value, bool of_requests, std::vector<TimePart>& parts) {
+  if (time_of(by, of_requests) == TimeOf::nothing) return;
+  const double us = us_of(by, value);
   const double sum =
       std::accumulate(parts.begin(), parts.end(), 0.0, [](double all, const TimePart& part) { return all + part.us; });
-  if (us <= 0 || sum <= 0) return;
+  if (sum <= 0) return;
   for (TimePart& part : parts) part.us *= us / sum;
 }
 
@@ -90,34 +101,52 @@ std::vector<std::string> extrapolated_of(const Run& run) {
   return names;
 }
 
-// "tpot_ms 55.1, and tpot_ms <= 50 is asked": of the first limit that does not hold; "" where all do.
+// The metrics that a limit names.
+std::vector<std::string> names_in_limit(const Condition& limit) {
+  const std::vector<std::string> known = measure_names();
+  std::vector<std::string> names;
+  std::string word;
+  for (const char c : limit.text() + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+      word.push_back(c);
+    } else if (!word.empty()) {
+      if (std::ranges::find(known, word) != known.end()) names.push_back(word);
+      word.clear();
+    }
+  }
+  return names;
+}
+
+// "tpot_ms 55.1, and tpot_ms <= 50 is asked": of the first limit that does not hold; "" where all do. Throws SpecError
+// for a limit of what the setting does not have.
 template <class Result>
 std::string beyond_limits(const std::vector<Condition>& limits, const Result& result) {
-  if (limits.empty()) return "";
-  std::map<std::string, std::string> values;
-  for (const std::string& name : measure_names()) values[name] = fmt::format("{}", value_of(name, result));
   for (const Condition& limit : limits) {
-    if (limit.holds(values)) continue;
-    std::string found;
-    for (const auto& [name, value] : values) {
-      if (name.size() > found.size() && limit.text().find(name) != std::string::npos) found = name;
+    std::map<std::string, std::string> values;
+    std::vector<std::string> told;
+    for (const std::string& name : names_in_limit(limit)) {
+      const double value = value_of(name, result);
+      if (std::isnan(value)) throw SpecError(fmt::format("--where: {} is asked, and it has no {}", limit.text(), name));
+      values[name] = fmt::format("{}", value);
+      told.push_back(fmt::format("{} {:.6g}", name, value));
     }
-    return fmt::format("{} {:.6g}, and {} is asked", found, value_of(found, result), limit.text());
+    if (!limit.holds(values)) return fmt::format("{}, and {} is asked", fmt::join(told, ", "), limit.text());
   }
   return "";
 }
 
-std::string no_value(const Measure& by, const char* what) { return fmt::format("{} does not have {}", what, by.name); }
+std::string no_value(const Measure& by, const char* what) { return fmt::format("{} has no {}", what, by.name); }
 
 SettingOutcome of_requests(const Spec& scenario, const std::vector<std::string>& changes, const Terms& terms) {
   const ServeResult result = serve(scenario, changes);
   SettingOutcome outcome{.value = value_of(terms.by.name, result)};
   if (std::isnan(outcome.value)) return {.refused = no_value(terms.by, "a run of requests")};
   outcome.against = beyond_limits(terms.limits, result);
-  outcome.parts = parts_of(result);
+  outcome.of_requests = true;
+  outcome.parts = parts_of(result, time_of(terms.by, true));
   outcome.known = result.answers.known;
   if (result.prompts) outcome.known.add(result.prompts->known);
-  scale_to(us_of(terms.by, outcome.value), outcome.parts);
+  scale_to(terms.by, outcome.value, true, outcome.parts);
   return outcome;
 }
 
@@ -132,7 +161,7 @@ SettingOutcome of_step(const Run& run, const Terms& terms) {
   outcome.parts = parts_of(run);
   if (!run.has_given_slots()) outcome.known = known_time(run);
   if (outcome.known.share(0) > 0) outcome.extrapolated = extrapolated_of(run);
-  scale_to(us_of(terms.by, outcome.value), outcome.parts);
+  scale_to(terms.by, outcome.value, false, outcome.parts);
   return outcome;
 }
 
@@ -195,7 +224,8 @@ std::string usual_measure(const DecideSetting& setting) {
   const Spec workload = spec.map_or_empty("workload");
   const bool trains = workload.has("phase") && same_but_for_case(workload.text("phase"), "train");
   const bool chunk = trains && !workload.has("global_batch_size");
-  return given_slots || some_layers || chunk ? "step_ms" : "tokens_per_s_per_gpu";
+  if (given_slots) return "step_ms";
+  return some_layers || chunk ? kGpuUsPerToken : "tokens_per_s_per_gpu";
 }
 
 SettingOutcome outcome_of(const DecideSetting& setting, const std::vector<std::string>& changes, const Terms& terms) {
@@ -209,15 +239,25 @@ SettingOutcome outcome_of(const DecideSetting& setting, const std::vector<std::s
     if (!vain) return {.refused = error.reason()};
     std::vector<std::string> others = changes;
     std::erase(others, *vain);
-    return outcome_of(setting, others, terms);
+    SettingOutcome outcome = outcome_of(setting, others, terms);
+    outcome.in_vain.push_back(*vain);
+    return outcome;
   }
 }
 
 std::vector<double> drawn_values(const DecideSetting& setting, const std::vector<std::string>& changes,
                                  const Measure& by, int samples) {
   const std::vector<std::string> all = together(setting.assignments, changes);
-  const bool requests = serves(Spec::parse(setting.file, setting.content), all);
-  return requests ? drawn_requests(setting, all, by, samples) : drawn_steps(setting, all, by, samples);
+  try {
+    const bool requests = serves(Spec::parse(setting.file, setting.content), all);
+    return requests ? drawn_requests(setting, all, by, samples) : drawn_steps(setting, all, by, samples);
+  } catch (const SpecError& error) {
+    const auto vain = change_in_vain(error, changes);
+    if (!vain) throw;
+    std::vector<std::string> others = changes;
+    std::erase(others, *vain);
+    return drawn_values(setting, others, by, samples);
+  }
 }
 
 }  // namespace moeline

@@ -27,7 +27,7 @@ struct Terms {
 /// `changes` come after the setting's own; one that does not apply to it is left out (of a setting without drafts, how
 /// many of them are accepted). What the scenario or a step of it is refused with is in the outcome.
 [[nodiscard]] SettingOutcome outcome_of(const DecideSetting& setting, const std::vector<std::string>& changes,
-                                 const Terms& terms);
+                                        const Terms& terms);
 
 /// The measure with the scenario's seed and those that follow it, `samples` in all: of a step all ranks are drawn, of
 /// requests their arrivals and lengths. Equal seeds are equal draws for all settings. Throws SpecError.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -76,7 +77,7 @@ std::vector<std::string> assignments_in(std::string_view option) {
   };
   for (const char c : option) {
     const bool inside = nesting.takes(c);
-    c == ' ' && !inside ? end_part() : part.push_back(c);
+    std::isspace(static_cast<unsigned char>(c)) != 0 && !inside ? end_part() : part.push_back(c);
   }
   end_part();
   if (nesting.is_inside()) throw SpecError(fmt::format("--option: '{}' does not close a bracket or a quote", option));

@@ -13,8 +13,8 @@ struct DecideSetting {
   std::vector<std::string> assignments{};  ///< as after `--set`
 };
 
-/// "parallelism={tp: 8} schedule=sequential" in its parts: blanks in brackets and quotes do not part. Throws SpecError
-/// where a bracket or a quote is not closed, and for a part that assigns nothing.
+/// "parallelism={tp: 8} schedule=sequential" in its parts: blanks, tabs and line ends in brackets and quotes do not
+/// part. Throws SpecError where a bracket or a quote is not closed, and for a part that assigns nothing.
 [[nodiscard]] std::vector<std::string> assignments_in(std::string_view option);
 
 /// The settings of a question: several scenarios, or one with options, or one as it is beside its only option.

@@ -14,13 +14,14 @@ namespace moeline {
 namespace {
 
 // In pixels.
-constexpr double kWidth = 820, kHeight = 420, kLeft = 78, kRight = 24, kTop = 42, kBottom = 52, kSize = 12;
+constexpr double kWidth = 820, kHeight = 420, kLeft = 78, kRight = 24, kBottom = 52, kSize = 12, kRow = 20, kKey = 26;
 constexpr std::array kColours = {"#2a5db0", "#d9730d", "#2e8b57", "#b03060",
                                  "#6a51a3", "#8c6d31", "#17859b", "#636363"};
 
 class ChartDrawing {
  public:
   explicit ChartDrawing(const LineChart& chart) : chart_(chart) {
+    place_legend();
     double least = std::numeric_limits<double>::infinity(), most = 0;
     for (const ChartLine& line : chart.lines) {
       for (const ChartPoint& point : line.points) {
@@ -39,7 +40,7 @@ class ChartDrawing {
 
   std::string draw() {
     draw_grid();
-    for (const auto& [x, what] : chart_.marks) draw_mark(x, what);
+    for (std::size_t i = 0; i < chart_.marks.size(); ++i) draw_mark(chart_.marks[i].first, chart_.marks[i].second, i);
     for (std::size_t i = 0; i < chart_.lines.size(); ++i) draw_line(chart_.lines[i], kColours.at(i % kColours.size()));
     draw_legend();
     return fmt::format(
@@ -55,7 +56,7 @@ class ChartDrawing {
   }
   [[nodiscard]] double y_of(double y) const {
     const double bottom = height(ticks_.front()), top = height(ticks_.back());
-    return kHeight - kBottom - (height(y) - bottom) / (top - bottom) * (kHeight - kTop - kBottom);
+    return kHeight - kBottom - (height(y) - bottom) / (top - bottom) * (kHeight - top_ - kBottom);
   }
   [[nodiscard]] double height(double y) const { return log_y_ ? std::log10(y) : y; }
   [[nodiscard]] double bottom() const { return kHeight - kBottom; }
@@ -94,7 +95,9 @@ class ChartDrawing {
     }
     std::set<double> xs;
     for (const ChartLine& line : chart_.lines) {
-      for (const ChartPoint& point : line.points) xs.insert(point.x);
+      for (const ChartPoint& point : line.points) {
+        if (!point.is_between) xs.insert(point.x);
+      }
     }
     double last = -kWidth;
     for (const double x : xs) {
@@ -108,17 +111,19 @@ class ChartDrawing {
     }
     text((kLeft + kWidth - kRight) / 2, kHeight - 10, "text-anchor=\"middle\"",
          chart_.x_title + (chart_.log_x ? " (log scale)" : ""));
-    text(16, (kTop + kHeight - kBottom) / 2,
-         fmt::format("text-anchor=\"middle\" transform=\"rotate(-90 16 {:.1f})\"", (kTop + kHeight - kBottom) / 2),
+    text(16, (top_ + kHeight - kBottom) / 2,
+         fmt::format("text-anchor=\"middle\" transform=\"rotate(-90 16 {:.1f})\"", (top_ + kHeight - kBottom) / 2),
          chart_.y_title + (log_y_ ? " (log scale)" : ""));
   }
 
-  void draw_mark(double x, const std::string& what) {
+  // Each a row above the one before, so that neighbours can be read.
+  void draw_mark(double x, const std::string& what, std::size_t row) {
+    constexpr std::size_t kRows = 8;
     const double at = x_of(x);
     body_ +=
-        fmt::format("<path d=\"M{:.1f} {}V{:.1f}\" stroke=\"#555\" stroke-dasharray=\"4 4\"/>\n", at, kTop, bottom());
+        fmt::format("<path d=\"M{:.1f} {}V{:.1f}\" stroke=\"#555\" stroke-dasharray=\"4 4\"/>\n", at, top_, bottom());
     const bool is_right = at > kWidth * 0.7;
-    text(is_right ? at - 5 : at + 5, bottom() - 8,
+    text(is_right ? at - 5 : at + 5, bottom() - 8 - 15.0 * static_cast<double>(row % kRows),
          fmt::format("fill=\"#555\" text-anchor=\"{}\"", is_right ? "end" : "start"), what);
   }
 
@@ -129,6 +134,7 @@ class ChartDrawing {
     }
     body_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", path, colour);
     for (const ChartPoint& p : line.points) {
+      if (p.is_between) continue;
       body_ += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\" stroke=\"{}\" "
           "stroke-width=\"1.5\"><title>{}</title></circle>\n",
@@ -137,18 +143,36 @@ class ChartDrawing {
     }
   }
 
+  // Where each name of the legend lies, and that of hollow points: in rows, as many as they need.
+  void place_legend() {
+    double x = kLeft, y = kRow;
+    const auto place = [&](const std::string& name) {
+      const double width = kKey + svg_text_width(name, kSize) + kRow;
+      if (x > kLeft && x + width > kWidth) {
+        x = kLeft;
+        y += kRow;
+      }
+      legend_.emplace_back(x, y);
+      x += width;
+    };
+    for (const ChartLine& line : chart_.lines) place(line.name);
+    if (has_hollow()) place(chart_.hollow);
+    top_ = y + kRow;
+  }
+
   void draw_legend() {
-    double x = kLeft;
-    for (std::size_t i = 0; i < chart_.lines.size(); ++i) {
-      const std::string& name = chart_.lines[i].name;
-      body_ += fmt::format("<path d=\"M{:.1f} 18h20\" stroke=\"{}\" stroke-width=\"3\"/>\n", x,
-                           kColours.at(i % kColours.size()));
-      text(x + 26, 22, "", name);
-      x += 26 + svg_text_width(name, kSize) + 24;
+    for (std::size_t i = 0; i < legend_.size(); ++i) {
+      const auto [x, y] = legend_[i];
+      if (i < chart_.lines.size()) {
+        body_ += fmt::format("<path d=\"M{:.1f} {:.1f}h20\" stroke=\"{}\" stroke-width=\"3\"/>\n", x, y - 4,
+                             kColours.at(i % kColours.size()));
+        text(x + kKey, y, "", chart_.lines[i].name);
+      } else {
+        body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"white\" stroke=\"#555\"/>\n",
+                             x + kKey / 2, y - 4);
+        text(x + kKey, y, "", chart_.hollow);
+      }
     }
-    if (chart_.hollow.empty() || !has_hollow()) return;
-    body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"18\" r=\"3.5\" fill=\"white\" stroke=\"#555\"/>\n", x + 4);
-    text(x + 13, 22, "", chart_.hollow);
   }
 
   [[nodiscard]] bool has_hollow() const {
@@ -158,6 +182,8 @@ class ChartDrawing {
 
   const LineChart& chart_;
   double low_ = std::numeric_limits<double>::infinity(), high_ = -std::numeric_limits<double>::infinity();
+  std::vector<std::pair<double, double>> legend_;
+  double top_ = 0;  // of the plot
   bool log_y_ = false;
   std::vector<double> ticks_;  // of y
   std::string body_;

@@ -9,6 +9,7 @@ namespace moeline {
 struct ChartPoint {
   double x = 0, y = 0;
   bool is_hollow = false;
+  bool is_between = false;  ///< the line passes it, unmarked
 };
 struct ChartLine {
   std::string name;

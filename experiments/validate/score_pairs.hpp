@@ -14,13 +14,17 @@ struct ScoredPair {
   PublishedPair pair;
   SettingOutcome a, b;
 
-  [[nodiscard]] bool is_predicted() const { return a.is_simulated() && b.is_simulated(); }
+  /// A ratio needs two values above 0.
+  [[nodiscard]] bool is_predicted() const { return a.is_simulated() && b.is_simulated() && a.value > 0 && b.value > 0; }
   /// B over A, as the published one. REQUIRES: it is predicted.
   [[nodiscard]] double ratio() const { return b.value / a.value; }
   [[nodiscard]] double error() const { return ratio() / pair.ratio() - 1; }
   [[nodiscard]] bool is_right() const { return (ratio() > 1) == (pair.ratio() > 1); }
   /// What it is refused with; "" where it is predicted.
-  [[nodiscard]] std::string refused() const { return a.is_simulated() ? b.refused : a.refused; }
+  [[nodiscard]] std::string refused() const {
+    if (!a.is_simulated()) return a.refused;
+    return !b.is_simulated() ? b.refused : is_predicted() ? "" : "one of both is 0";
+  }
 };
 
 struct ScoredPairs {

@@ -180,7 +180,11 @@ void share_out_requests(const Spec& spec, Scenario& scenario) {
                      fmt::format("must be a multiple of the {} attention groups: {} is not", groups, w.batch_size));
   }
   w.batch_size /= groups;
-  check_micro_batches(spec, scenario.workload, scenario.kind());
+  if (w.batch_size < scenario.kind().micro_batches) {
+    throw spec.error(kConcurrency, fmt::format("must be at least {}: one for each micro-batch of {} attention groups",
+                                               groups * scenario.kind().micro_batches, groups));
+  }
+  if (w.batch_size_spread > w.batch_size) (void)spec.number("batch_size_spread", 0, w.batch_size);
 }
 
 }  // namespace moeline

@@ -91,6 +91,26 @@ TEST_CASE("of a rate the parts sum to the difference of what a token takes") {
   }
 }
 
+TEST_CASE("of a metric that does not follow from the time of a step the parts are those of the step") {
+  const auto d = decided(kDecode, with(kSplits, {"--by", "exposed_comm_us"}));
+  CHECK(std::string(d["parts_are"].GetString()) == "us of the step");
+  CHECK_FALSE(d["margin"][0]["sure"].GetBool());  // nobody published pairs of it
+}
+
+TEST_CASE("parts of models and chunks of training are compared by what a token takes") {
+  const auto d = decided(replaced(kDecode, "batch_size: 64", "batch_size: 32"),
+                         {"--option", "parallelism={tp: 8}", "--option", "parallelism={ep: 8}"});
+  CHECK(std::string(d["by"].GetString()) == "gpu_us_per_token");
+  CHECK(std::string(d["points"][0]["winner"].GetString()) == "parallelism={ep: 8}");  // with eight times the requests
+}
+
+TEST_CASE("an axis that does not apply to one of the settings leaves it as it is") {
+  const auto d = decided(kDecode, {"--option", "workload.query_len=1", "--option", "workload.query_len=2", "--by",
+                                   "tpot_ms", "--set", "layers=all", "--along", "workload.mtp_acceptance=[0.1, 0.9]"});
+  CHECK(d["points"][0]["values"][0].GetDouble() == d["points"][1]["values"][0].GetDouble());
+  CHECK(d["points"][0]["values"][1].GetDouble() > d["points"][1]["values"][1].GetDouble());
+}
+
 TEST_CASE("of equal settings every draw is a tie, and a slower machine loses in each") {
   const Arguments draws = {"--samples", "4", "--by", "step_ms"};
   const auto alike = decided(kDecode, with({"--option", "seed=1"}, draws));
@@ -142,8 +162,9 @@ TEST_CASE("the table, CSV, page and picture say the same winner") {
   Arguments call = with({"decide", scenario, "--along", "workload.batch_size=[8, 16]", "--by", "step_ms"}, kSplits);
   const Outcome csv = run_moeline(with(call, {"--format", "csv"}));
   REQUIRE(csv.exit_code == 0);
-  CHECK(csv.out.starts_with(
-      "workload.batch_size,parallelism={tp: 8},\"parallelism={tp: 8, ep: 8}\",winner,ratio,sure\n8,"));
+  CHECK(
+      csv.out.starts_with("workload.batch_size,parallelism={tp: 8},\"parallelism={tp: 8, ep: "
+                          "8}\",winner,ratio,sure,asked,not_winning\n8,"));
   const std::string page = (folder.path() / "p.html").string(), picture = (folder.path() / "p.svg").string();
   const Outcome table = run_moeline(with(call, {"--html", page, "--svg", picture}));
   REQUIRE(table.exit_code == 0);
@@ -167,7 +188,6 @@ TEST_CASE("bad questions are refused with what is wrong") {
   const auto refused = [&](const Arguments& more, const std::string& says) {
     check_refused(with({"decide", scenario}, more), "", says);
   };
-  refused({}, "there is nothing to compare with");
   refused({"--option", "parallelism"}, "is no key=value");
   refused(with(kSplits, {"--by", "stepms"}), "did you mean 'step_ms'?");
   refused(with(kSplits, {"--by", "ranks"}), "unknown metric");
@@ -178,7 +198,18 @@ TEST_CASE("bad questions are refused with what is wrong") {
   refused({"--option", "parallelism={tp: 7}", "--option", "parallelism={tp: 9}"},
           "none of the settings can be simulated");
   refused({"--option", "seed=1", "--option", "seed=1"}, "is given twice");
-  CHECK(run_moeline(with({"decide", scenario, "--html", "x.html"}, kSplits)).exit_code == 2);
+  refused({"--option", "parallelism={tp: abc}"}, "must be a whole number, not 'abc'");
+  refused(with(kSplits, {"--by", "step_ms", "--along", "workload.kv_len=[64, nan]"}), "has a number that is none");
+  refused(with(kSplits, {"--by", "step_ms", "--along", "workload.kv_len=[64, 128]", "--along", "workload.kv_len=[1]"}),
+          "asked along twice");
+  refused({"--option", "workload.kv_len=64", "--by", "step_ms", "--along", "workload.kv_len=64..128"}, "is set by");
+  refused({"--option", "schedule=auto", "--along", "workload.mtp_acceptance=0.1..0.9", "--by", "step_ms"},
+          "does not apply to any of the settings");
+  refused(with(kSplits, {"--by", "step_ms", "--where", "ttft_ms <= 5"}), "it has no ttft_ms");
+  for (const Arguments& wrong : {Arguments{"decide", scenario}, with({"decide", scenario, "--html", "x.html"}, kSplits),
+                                 with({"decide", scenario, scenario}, kSplits)}) {
+    CHECK(run_moeline(wrong).exit_code == 2);
+  }
 }
 
 }  // TEST_SUITE("decide/decide")

@@ -79,6 +79,10 @@ TEST_CASE("what does not divide gives way to the nearest value that does") {
   const TimeAt even = [](double x) { return std::fmod(x, 2) == 0 ? takes(10 + x) : refused(); };
   const TimeAt other = [](double x) { return takes(50.25 + x / 2); };
   CHECK(turns_of(course_of("n=2..512", {even, other})) == "0 until 80, 1 from 82; ");
+  // A divisor that both sides share is as fine as the search gets.
+  const TimeAt groups = [](double x) { return std::fmod(x, 128) == 0 ? takes(10 + x) : refused(); };
+  CHECK(turns_of(course_of("n=[2560, 24320]", {groups, [](double x) { return takes(4260 + x / 2); }})) ==
+        "0 until 8448, 1 from 8576 or before; ");
   const TimeAt hundreds = [](double x) { return std::fmod(x, 100) == 0 ? takes(10 + x) : refused(); };
   CHECK(turns_of(course_of("n=[100, 300]", {hundreds, [](double x) { return takes(150.25 + x / 8); }})) ==
         "0 until 100, 1 from 200 or before; ");
@@ -101,11 +105,17 @@ TEST_CASE("a refused setting has no value, and the other wins without a second")
   }
 }
 
+TEST_CASE("what is 0 is no part of a ratio") {
+  const Winner winner = winner_of({takes(0), takes(100)}, Better::lower);
+  CHECK(winner.setting == 0);
+  CHECK_FALSE(winner.ratio);
+}
+
 TEST_CASE("the ratio says how much better the winner is, whichever way is better") {
-  CHECK(winner_of({takes(110), takes(100)}, Better::lower).ratio == doctest::Approx(1.1));
+  CHECK(*winner_of({takes(110), takes(100)}, Better::lower).ratio == doctest::Approx(1.1));
   const Winner higher = winner_of({takes(110), takes(100)}, Better::higher);
   CHECK(higher.setting == 0);
-  CHECK(higher.ratio == doctest::Approx(1.1));
+  CHECK(*higher.ratio == doctest::Approx(1.1));
 }
 
 TEST_CASE("between numbers that are not whole a turn is told to a hundredth; between words there is nothing") {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/support/dice.hpp"
+#include "tests/support/json.hpp"
 #include "tests/support/sweep.hpp"
 
 TEST_SUITE("sweep/sweep") {
@@ -84,6 +85,25 @@ TEST_CASE("a table is called as what it is, an SQLite file, or refused before an
     CHECK(c.sweep(name).exit_code == 0);
     CHECK(content_of(c.path(name)).starts_with("SQLite format 3"));
   }
+}
+
+TEST_CASE("a study of alternatives along numbers says which is best where; one of models or workloads does not") {
+  const TemporaryFolder folder;
+  const auto turns = [&](const std::string& axes) {
+    const std::string study =
+        folder.write("s.yaml", "schema: 1\nscenario: " + std::string(MOELINE_SOURCE_DIR) +
+                                   "/experiments/studies/tp_or_ep_by_concurrency/tp8.yaml\nset: [layers=4]\naxes:\n" +
+                                   axes + "metrics: [step_ms, fits_memory]\n");
+    auto document = in_json({"sweep", study, "-o", (folder.path() / "t.sqlite").string(), "-q"});
+    std::filesystem::remove(folder.path() / "t.sqlite");
+    return document;
+  };
+  const std::string numbers = "  workload.kv_len: [1024, 4096]\n";
+  const auto found = turns("  parallelism: [\"{tp: 8}\", \"{tp: 8, ep: 8}\"]\n" + numbers);
+  REQUIRE(found.HasMember("turns"));
+  CHECK(std::string(found["turns"]["along"].GetString()) == "workload.kv_len");
+  CHECK(std::string(found["turns"]["stretches"][0]["winner"].GetString()) == "parallelism={tp: 8, ep: 8}");
+  CHECK_FALSE(turns("  hardware: [h200, b200]\n" + numbers).HasMember("turns"));
 }
 
 }  // TEST_SUITE("sweep/sweep")

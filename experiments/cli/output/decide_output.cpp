@@ -112,9 +112,10 @@ Fields<OfPoint> point_fields() {
 
 Fields<OfPoint> margin_fields() {
   return place_fields<OfPoint>([](const OfPoint& p) -> const DecidePoint& { return *p.part; })
-      .add("ratio", "how much better the winner is than the second: 1.1 is a tenth; null where nobody else may win",
-           [](const OfPoint& p) { return or_null(only_if(p.part->winner.second.has_value(), p.part->winner.ratio)); },
-           {.decimals = 6})
+      .add("ratio",
+           "how much better the winner is than the second: 1.1 is a tenth; null where nobody else may win, or one of "
+           "both is 0",
+           [](const OfPoint& p) { return or_null(p.part->winner.ratio); }, {.decimals = 6})
       .add("sure", "whether that is more than such comparisons were off by",
            [](const OfPoint& p) { return p.d.is_sure(*p.part); });
 }
@@ -135,7 +136,8 @@ Fields<OfTurn> turn_fields() {
           [](Json& json) {
             json.add("type", std::vector<std::string>{"number", "string"});
           })
-      .add("exact", "there is nothing between the two", [](const OfTurn& t) { return t.part.second->is_exact; });
+      .add("exact", "of all whole numbers between the two none can be simulated",
+           [](const OfTurn& t) { return t.part.second->is_exact; });
 }
 
 Fields<OfReason> reason_fields() {
@@ -158,8 +160,12 @@ Fields<OfReason> reason_fields() {
       .add("because", "why `from` cannot win, where it is not slower",
            [](const OfReason& r) { return if_any(r.part->because); })
       .list(
-          "parts", "what `to` pays and, below 0, saves; sums to the difference",
+          "parts",
+          "what `to` pays and, below 0, saves; sums to the difference of the metric, or where that is no such time of "
+          "the step or request",
           [](const OfReason& r) -> auto& { return r.part->parts; }, part)
+      .add("no_band", "why there is no band though it was asked for",
+           [](const OfReason& r) { return if_any(r.part->no_band); })
       .object(
           "band", "of how much better `to` is, over equal draws of both",
           [](const OfReason& r) { return r.part->band; }, band);
@@ -223,7 +229,7 @@ Fields<Decision> decide_fields() {
       .list("points", "the curves, in the axis' order", points_of, point_fields())
       .list("turns", "where another one wins", turns_of, turn_fields())
       .list("why", "at the ends and at each turn", reasons_of, reason_fields())
-      .add("parts_are", "what the us of parts are", [](auto& d) { return time_unit_of(d.by); })
+      .add("parts_are", "what the us of parts are", [](auto& d) { return time_unit_of(d.by, d.serves_requests()); })
       .list("margin", "of every point", points_of, margin_fields())
       .list("errors", "of such comparisons, held against published pairs", errors_of, error_fields());
 }

@@ -78,10 +78,11 @@ std::vector<PageAxis> axes_of(const Decision& d, const std::vector<Drawn>& point
 TextSection section_of(const Decision& d, const WinReason& reason) {
   TextSection section{.title = fmt::format("Why, {}", place_of(d, d.point_of(reason))),
                       .lines = {reason_line(d, reason)}};
-  if (reason.band) section.lines.push_back(band_line(*reason.band, d.question.samples));
+  if (const std::string band = band_line(d, reason); !band.empty()) section.lines.push_back(band);
   if (reason.parts.empty()) return section;
   TextTable table("lrrr");
-  table.row({time_unit_of(d.by), d.name_of_setting(reason.from), d.name_of_setting(reason.to), "difference"});
+  table.row({time_unit_of(d.by, d.serves_requests()), d.name_of_setting(reason.from), d.name_of_setting(reason.to),
+             "difference"});
   for (const PartDifference& part : reason.parts) {
     table.row({part.what, fmt::format("{:.2f}", part.from_us), fmt::format("{:.2f}", part.to_us),
                fmt::format("{:+.2f}", part.us())});
@@ -97,7 +98,8 @@ void add_marks(const DecideCourse& course, const Decision& d, LineChart& chart) 
     const std::string who = point.winner.setting ? d.name_of_setting(*point.winner.setting) : "nobody";
     const auto at = as_number<double>(point.at);
     const double x = at && chart.names.empty() ? *at : static_cast<double>(index_of(chart.names, point.at));
-    chart.marks.emplace_back(x, fmt::format("from {} on {}", point.at, who));
+    const std::string of = d.question.beside ? point.beside + ": " : "";
+    chart.marks.emplace_back(x, fmt::format("{}from {} on {}", of, point.at, who));
   }
 }
 
@@ -110,8 +112,10 @@ Page decide_page(const Decision& d) {
   for (const DecideSetting& setting : d.question.settings) names.push_back(setting.name);
   page.title = fmt::format("{} {}", fmt::join(names, " or "), title_of(d));
   page.summary = turn_lines(d);
-  page.source_title = "Scenario";
-  page.source = d.question.settings.front().content;
+  page.source_title = "Scenarios";
+  for (const DecideSetting& setting : d.question.settings) {
+    if (page.source.find(setting.content) == std::string::npos) page.source += setting.content;
+  }
   std::vector<double> values;
   bool unfit = false;
   for (const Drawn& drawn : points) {
@@ -126,7 +130,13 @@ Page decide_page(const Decision& d) {
   page.metrics = {PageMetric{d.by.name, d.by.unit, d.by.better, std::move(values)}};
   page.plots = {LinePlot{d.by.name, d.question.along->key, kSettingAxis}};
   for (const WinReason& reason : d.reasons) page.after.push_back(section_of(d, reason));
-  page.after.push_back({.title = "How sure", .lines = sure_lines(d)});
+  std::vector<std::string> sure = sure_lines(d);
+  std::ranges::move(extrapolation_lines(d), std::back_inserter(sure));
+  page.after.push_back({.title = "How sure", .lines = std::move(sure)});
+  if (std::vector<std::string> refused = refusal_lines(d); !refused.empty()) {
+    page.after.push_back(
+        {.title = "What is not among the winners, where that was seen first", .lines = std::move(refused)});
+  }
   return page;
 }
 
@@ -149,10 +159,10 @@ std::string decide_svg(const Decision& d) {
       ChartLine line{.name = d.name_of_setting(i) + of, .points = {}};
       for (const DecidePoint& point : course.points) {
         const SettingOutcome& outcome = point.outcomes[i];
-        if (!outcome.is_simulated() || !point.is_asked) continue;
+        if (!outcome.is_simulated()) continue;
         const double x =
             words ? static_cast<double>(index_of(chart.names, point.at)) : as_number<double>(point.at).value();
-        line.points.push_back({x, outcome.value, !outcome.against.empty()});
+        line.points.push_back({x, outcome.value, !outcome.against.empty(), !point.is_asked});
       }
       chart.lines.push_back(std::move(line));
     }

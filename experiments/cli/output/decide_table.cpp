@@ -24,11 +24,12 @@ std::string winner_text(const Decision& d, const Winner& winner) {
 }
 
 std::string ahead(const DecidePoint& point) {
-  return point.winner.second && !point.winner.is_tie ? fmt::format("{:.1f} %", 100 * (point.winner.ratio - 1)) : "-";
+  const Winner& winner = point.winner;
+  return winner.ratio && !winner.is_tie ? fmt::format("{:.1f} %", 100 * (*winner.ratio - 1)) : "-";
 }
 
 std::string remark(const Decision& d, const DecidePoint& point) {
-  return point.winner.setting && !d.is_sure(point) ? "too close to call" : "";
+  return point.winner.setting && point.winner.ratio && d.has_errors() && !d.is_sure(point) ? "too close to call" : "";
 }
 
 std::string value_cell(const SettingOutcome& outcome) {
@@ -61,29 +62,10 @@ std::string points_table(const Decision& d) {
   return table.text("  ");
 }
 
-// Each reason once, with where it first holds.
-std::string refusals(const Decision& d) {
-  std::string text;
-  std::set<std::pair<std::size_t, std::string>> told;
-  for (const DecideCourse& course : d.courses) {
-    for (const DecidePoint& point : course.points) {
-      for (std::size_t i = 0; i < point.outcomes.size(); ++i) {
-        const SettingOutcome& outcome = point.outcomes[i];
-        const std::string& why = outcome.is_simulated() ? outcome.against : outcome.refused;
-        if (why.empty()) continue;
-        const std::string kind = outcome.is_simulated() ? why.substr(0, why.find_first_of("0123456789")) : why;
-        if (!told.emplace(i, kind).second) continue;
-        text += fmt::format("  {}: {} {}{}\n", place_of(d, point), d.name_of_setting(i),
-                            outcome.is_simulated() ? "cannot win (!): " : "is refused: ", why);
-      }
-    }
-  }
-  return text.empty() ? "" : "\nwhat is not among the winners, where it is so first\n" + text;
-}
-
 std::string part_table(const Decision& d, const WinReason& reason) {
   TextTable table("lrrr");
-  table.row({time_unit_of(d.by), d.name_of_setting(reason.from), d.name_of_setting(reason.to), "difference"});
+  table.row({time_unit_of(d.by, d.serves_requests()), d.name_of_setting(reason.from), d.name_of_setting(reason.to),
+             "difference"});
   double from = 0, to = 0;
   for (const PartDifference& part : reason.parts) {
     table.row({part.what, fmt::format("{:.2f}", part.from_us), fmt::format("{:.2f}", part.to_us),
@@ -100,25 +82,29 @@ std::string reasons(const Decision& d) {
   std::string text = "\nwhy\n";
   for (const WinReason& reason : d.reasons) {
     text += "  " + reason_line(d, reason) + "\n";
-    if (reason.band) text += "    " + band_line(*reason.band, d.question.samples) + "\n";
+    if (const std::string band = band_line(d, reason); !band.empty()) text += "    " + band + "\n";
     if (!reason.parts.empty()) text += part_table(d, reason);
   }
   return text;
 }
 
-std::string extrapolations(const Decision& d) {
-  constexpr double kLittle = 5e-4;
+// Each on a line of its own, indented.
+std::string lines_of(const std::vector<std::string>& lines) {
   std::string text;
-  for (std::size_t i = 0; i < d.question.settings.size(); ++i) {
-    const DecidePoint* most = most_extrapolated(d, i);
-    if (most == nullptr || most->outcomes[i].known.share(0) < kLittle) continue;
-    const SettingOutcome& outcome = most->outcomes[i];
-    const std::string names =
-        outcome.extrapolated.empty() ? "" : fmt::format(" ({})", fmt::join(outcome.extrapolated, ", "));
-    text += fmt::format("  {}: {:.1f} % of its kernels' time is extrapolated {}{}\n", d.name_of_setting(i),
-                        100 * outcome.known.share(0), place_of(d, *most), names);
-  }
+  for (const std::string& line : lines) text += "  " + line + "\n";
   return text;
+}
+
+// "tp8: does not fit memory: 148.4 GiB; ..."
+std::string against_of(const Decision& d, const DecidePoint& point) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < point.outcomes.size(); ++i) {
+    const SettingOutcome& outcome = point.outcomes[i];
+    if (!outcome.may_win()) {
+      texts.push_back(d.name_of_setting(i) + ": " + (outcome.is_simulated() ? outcome.against : outcome.refused));
+    }
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 std::string csv_row(const std::vector<std::string>& cells) {
@@ -133,13 +119,11 @@ std::string csv_row(const std::vector<std::string>& cells) {
 }  // namespace
 
 std::string decide_table(const Decision& d) {
-  std::string text = title_of(d) + "\n\n" + points_table(d);
-  const std::vector<std::string> turns = turn_lines(d);
-  text += "\n";
-  for (const std::string& line : turns) text += line + "\n";
-  text += refusals(d) + reasons(d) + "\nhow sure\n";
-  for (const std::string& line : sure_lines(d)) text += "  " + line + "\n";
-  return text + extrapolations(d);
+  std::string text = title_of(d) + "\n\n" + points_table(d) + "\n";
+  for (const std::string& line : turn_lines(d)) text += line + "\n";
+  const std::vector<std::string> refused = refusal_lines(d);
+  if (!refused.empty()) text += "\nwhat is not among the winners, where that was seen first\n" + lines_of(refused);
+  return text + reasons(d) + "\nhow sure\n" + lines_of(sure_lines(d)) + lines_of(extrapolation_lines(d));
 }
 
 std::string decide_csv(const Decision& d) {
@@ -148,7 +132,7 @@ std::string decide_csv(const Decision& d) {
   if (q.beside) head.push_back(q.beside->key);
   if (q.along) head.push_back(q.along->key);
   for (const DecideSetting& setting : q.settings) head.push_back(setting.name);
-  head.insert(head.end(), {"winner", "ratio", "sure"});
+  head.insert(head.end(), {"winner", "ratio", "sure", "asked", "not_winning"});
   std::string text = csv_row(head);
   for (const DecideCourse& course : d.courses) {
     for (const DecidePoint& point : course.points) {
@@ -157,10 +141,10 @@ std::string decide_csv(const Decision& d) {
       if (q.along) row.push_back(point.at);
       for (const SettingOutcome& o : point.outcomes)
         row.push_back(o.is_simulated() ? fmt::format("{:.9g}", o.value) : "");
-      const bool has_ratio = point.winner.second.has_value();
       row.insert(row.end(),
                  {point.winner.setting ? winner_text(d, point.winner) : "",
-                  has_ratio ? fmt::format("{:.6g}", point.winner.ratio) : "", d.is_sure(point) ? "true" : "false"});
+                  point.winner.ratio ? fmt::format("{:.6g}", *point.winner.ratio) : "",
+                  d.is_sure(point) ? "true" : "false", point.is_asked ? "true" : "false", against_of(d, point)});
       text += csv_row(row);
     }
   }

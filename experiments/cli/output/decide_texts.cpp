@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace moeline {
 namespace {
@@ -29,7 +30,13 @@ std::string course_line(const Decision& d, const DecideCourse& course) {
                                     who(d, course.points[end].winner)));
     if (!last) begin = course.turns[i].at;
   }
-  return fmt::format("{}", fmt::join(stretches, ", "));
+  std::string text = fmt::format("{}", fmt::join(stretches, ", "));
+  for (const Turn& turn : course.turns) {
+    if (turn.is_exact || d.question.along->kind != DecideAxis::Kind::whole) continue;
+    text += fmt::format("; between {} and {} nothing was found that all can be simulated at",
+                        course.points[turn.before].at, course.points[turn.at].at);
+  }
+  return text;
 }
 
 std::string of_kind(const PairErrors& errors) {
@@ -89,12 +96,16 @@ std::string reason_line(const Decision& d, const WinReason& reason) {
                       : fmt::format("{}, {}; it {}", place, text, parts);
 }
 
-std::string band_line(const Band& band, int samples) {
-  return fmt::format("over {} equal draws of both it is {:+.1f} % ahead, 5 to 95 % of them {:+.1f} to {:+.1f} %",
-                     samples, 100 * (band.median - 1), 100 * (band.p5 - 1), 100 * (band.p95 - 1));
+std::string band_line(const Decision& d, const WinReason& reason) {
+  if (!reason.no_band.empty()) return "no draws: " + reason.no_band;
+  if (!reason.band) return "";
+  return fmt::format(
+      "over {} equal draws of all ranks of both it is {:+.1f} % ahead, 5 to 95 % of them {:+.1f} to {:+.1f} %",
+      d.question.samples, 100 * (reason.band->median - 1), 100 * (reason.band->p5 - 1), 100 * (reason.band->p95 - 1));
 }
 
 std::vector<std::string> sure_lines(const Decision& d) {
+  if (!d.has_errors()) return {fmt::format("of {} nobody published pairs: how sure this is, is not known", d.by.name)};
   std::vector<std::string> lines;
   for (const DecideCourse& course : d.courses) {
     for (const DecidePoint& point : course.points) {
@@ -106,6 +117,41 @@ std::vector<std::string> sure_lines(const Decision& d) {
           of_kind(errors), errors.right, 100 * errors.median_abs_error);
       if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
     }
+  }
+  return lines;
+}
+
+std::vector<std::string> refusal_lines(const Decision& d) {
+  std::vector<std::string> lines;
+  std::set<std::pair<std::size_t, std::string>> told;
+  for (const DecideCourse& course : d.courses) {
+    for (const DecidePoint& point : course.points) {
+      for (std::size_t i = 0; i < point.outcomes.size(); ++i) {
+        const SettingOutcome& outcome = point.outcomes[i];
+        const std::string& why = outcome.is_simulated() ? outcome.against : outcome.refused;
+        if (why.empty()) continue;
+        // One that says other numbers at another point is the same.
+        const std::string kind = outcome.is_simulated() ? why.substr(0, why.find_first_of("0123456789")) : why;
+        if (!told.emplace(i, kind).second) continue;
+        lines.push_back(fmt::format("{}: {} {}{}", place_of(d, point), d.name_of_setting(i),
+                                    outcome.is_simulated() ? "cannot win (!): " : "is refused: ", why));
+      }
+    }
+  }
+  return lines;
+}
+
+std::vector<std::string> extrapolation_lines(const Decision& d) {
+  constexpr double kLittle = 5e-4;
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < d.question.settings.size(); ++i) {
+    const DecidePoint* most = most_extrapolated(d, i);
+    if (most == nullptr || most->outcomes[i].known.share(0) < kLittle) continue;
+    const SettingOutcome& outcome = most->outcomes[i];
+    const std::string names =
+        outcome.extrapolated.empty() ? "" : fmt::format(" ({})", fmt::join(outcome.extrapolated, ", "));
+    lines.push_back(fmt::format("{}: {:.1f} % of its kernels' time is extrapolated {}{}", d.name_of_setting(i),
+                                100 * outcome.known.share(0), place_of(d, *most), names));
   }
   return lines;
 }

@@ -139,12 +139,14 @@ Fields<Swept> sweep_fields(const std::vector<std::string>& metrics) {
           .add("from", "first value of the axis", &SweptStretch::from)
           .add("to", "last", &SweptStretch::to)
           .add("winner", "alternative; null: a tie, or none may win", [](auto& s) { return or_null(if_any(s.winner)); })
+          .add("tie", "the best two are alike", &SweptStretch::is_tie)
           .add("ratio", "by how much it is better than the second at the least: 1.1 is a tenth; null: alone",
                [](auto& s) { return or_null(s.ratio); }, {.decimals = 6});
   const auto turns = Fields<SweptTurns>()
                          .add("by", "metric", &SweptTurns::by)
                          .add("along", "axis of numbers", &SweptTurns::along)
                          .add("among", "axis of alternatives", &SweptTurns::among)
+                         .add("knows_memory", "points that do not fit lose", &SweptTurns::knows_memory)
                          .list("stretches", "with one winner", &SweptTurns::stretches, stretch);
   return output_fields<Swept>()
       .add("study", "file", [](auto& s) { return s.study.file.string(); })
@@ -153,7 +155,7 @@ Fields<Swept> sweep_fields(const std::vector<std::string>& metrics) {
           "turns", "where which alternative is best, of a study that has some",
           [](auto& s) {
             SweptTurns found = swept_turns(s.study, s.results);
-            return only_if(!found.stretches.empty(), std::move(found));
+            return found.stretches.empty() ? std::nullopt : std::optional(std::move(found));
           },
           turns);
 }

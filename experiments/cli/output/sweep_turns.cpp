@@ -58,8 +58,10 @@ bool are_numbers(const std::vector<std::string>& values) {
 
 ChosenKeys chosen_of(const Study& study) {
   ChosenKeys chosen;
-  if (!study.zipped.empty()) {
-    for (const std::string& key : study.zipped.front()) chosen.among.push_back(place_of_name(study.keys, key));
+  const auto is_choice = [](const std::string& key) { return !is_given(key) && !key.starts_with("workload."); };
+  for (const std::vector<std::string>& group : study.zipped) {
+    if (!chosen.among.empty() || !std::ranges::all_of(group, is_choice)) continue;
+    for (const std::string& key : group) chosen.among.push_back(place_of_name(study.keys, key));
   }
   std::size_t most = 1;
   for (std::size_t key = 0; key < study.keys.size(); ++key) {
@@ -69,9 +71,7 @@ ChosenKeys chosen_of(const Study& study) {
     const std::vector<std::string> values = values_of(study, key);
     if (zipped) continue;
     if (!are_numbers(values)) {
-      const bool better = chosen.among.empty() || (chosen.among.size() == 1 && is_given(study.keys[chosen.among[0]]) &&
-                                                   !is_given(study.keys[key]));
-      if (better && values.size() > 1) chosen.among = {key};
+      if (chosen.among.empty() && values.size() > 1 && is_choice(study.keys[key])) chosen.among.push_back(key);
     } else if (values.size() > most) {
       chosen.along = key;
       most = values.size();
@@ -95,7 +95,11 @@ class Turns {
 
   [[nodiscard]] SweptTurns all() const {
     if (by_.empty() || !chosen_.along || among_.size() < 2) return {};
-    SweptTurns turns{by_, study_.keys[*chosen_.along], named(chosen_.among), {}};
+    SweptTurns turns{by_,
+                     study_.keys[*chosen_.along],
+                     named(chosen_.among),
+                     std::ranges::find(study_.metrics, kFits) != study_.metrics.end(),
+                     {}};
     for (const auto& [beside, outcomes] : by_others()) add_stretches(beside, outcomes, turns.stretches);
     return turns;
   }
@@ -161,13 +165,14 @@ class Turns {
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       if (std::ranges::none_of(outcomes[i], &SettingOutcome::is_simulated)) continue;
       const Winner winner = winner_of(outcomes[i], metric_named(by_)->better);
-      const std::optional<double> ratio = winner.second ? std::optional(winner.ratio) : std::nullopt;
+      const std::optional<double>& ratio = winner.ratio;
       if (before && *before == winner) {
         all.back().to = along_[i];
         std::optional<double>& least = all.back().ratio;
         if (ratio) least = std::min(least.value_or(*ratio), *ratio);
       } else {
-        all.push_back({beside, along_[i], along_[i], winner.setting ? among_[*winner.setting] : "", ratio});
+        all.push_back(
+            {beside, along_[i], along_[i], winner.setting ? among_[*winner.setting] : "", winner.is_tie, ratio});
       }
       before = winner;
     }
@@ -191,11 +196,12 @@ std::string turns_table(const SweptTurns& turns) {
   for (std::size_t i = 0; i < std::min(kMost, turns.stretches.size()); ++i) {
     const SweptStretch& s = turns.stretches[i];
     const std::string ahead = s.winner.empty() || !s.ratio ? "-" : fmt::format("{:.1f} %", 100 * (*s.ratio - 1));
-    table.row({s.beside, s.from, s.to, s.winner.empty() ? "none" : s.winner, ahead});
+    table.row({s.beside, s.from, s.to, s.is_tie ? "a tie" : s.winner.empty() ? "none" : s.winner, ahead});
   }
   const std::size_t more = turns.stretches.size() - std::min(kMost, turns.stretches.size());
-  return fmt::format("\nalong {}\n{}{}", turns.along, table.text("  "),
-                     more > 0 ? fmt::format("  ... {} more in JSON\n", more) : "");
+  return fmt::format("\nalong {}{}\n{}{}", turns.along,
+                     turns.knows_memory ? "" : ", whether it fits memory or not: the table has no fits_memory",
+                     table.text("  "), more > 0 ? fmt::format("  ... {} more in JSON\n", more) : "");
 }
 
 SweptTurns swept_turns(const Study& study, const std::vector<PointResult>& results) {
