@@ -197,17 +197,40 @@ std::vector<Group> read_groups(const Spec& study, const std::vector<Axis>& axes)
   return groups;
 }
 
-std::vector<Condition> read_conditions(const Spec& study, const std::vector<std::string>& keys) {
+std::vector<std::string> both(std::vector<std::string> one, const std::vector<std::string>& other) {
+  one.insert(one.end(), other.begin(), other.end());
+  return one;
+}
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const Metric* metric : run_metrics()) names.emplace_back(metric->name);
+  return names;
+}
+
+// Which points there are, and what of them must hold once they are simulated.
+struct StudyConditions {
+  std::vector<Condition> of_axes, limits;
+};
+
+// A condition that names a metric is a limit.
+StudyConditions read_conditions(const Spec& spec, const Study& study) {
   constexpr std::size_t kMostConditions = 100;  // each is asked about every point
-  std::vector<Condition> conditions;
-  for (const std::string& text : study.has("where") ? study.texts("where") : std::vector<std::string>{}) {
-    if (conditions.size() == kMostConditions) {
-      throw study.error("where", fmt::format("has more than {} conditions", kMostConditions));
-    }
+  const std::vector<std::string> texts = spec.has("where") ? spec.texts("where") : std::vector<std::string>{};
+  if (texts.size() > kMostConditions) {
+    throw spec.error("where", fmt::format("has more than {} conditions", kMostConditions));
+  }
+  StudyConditions conditions;
+  for (const std::string& text : texts) {
     try {
-      conditions.emplace_back(text, keys);
+      Condition any(text, both(study.keys, metric_names()), "axis or metric");
+      try {
+        conditions.of_axes.emplace_back(text, study.keys);
+      } catch (const SpecError&) {
+        conditions.limits.emplace_back(text, both(study.keys, study.metrics), "axis, or metric of the study,");
+      }
     } catch (const SpecError& error) {
-      throw study.error("where", fmt::format("has {}", error.what()));
+      throw spec.error("where", fmt::format("has {}", error.what()));
     }
   }
   return conditions;
@@ -221,9 +244,9 @@ bool all_hold(const std::vector<Condition>& conditions, const std::vector<std::s
   return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& c) { return c.holds(by_key); });
 }
 
-void add_points(const Spec& spec, const std::vector<Axis>& axes, Study& study) {
+void add_points(const Spec& spec, const std::vector<Axis>& axes, const std::vector<Condition>& conditions,
+                Study& study) {
   const std::vector<Group> groups = read_groups(spec, axes);
-  const std::vector<Condition> conditions = read_conditions(spec, study.keys);
   double combinations = 1;
   for (const Group& group : groups) combinations *= static_cast<double>(axes[group.front()].values.size());
   if (combinations > static_cast<double>(kMostPoints)) {
@@ -252,8 +275,7 @@ void add_points(const Spec& spec, const std::vector<Axis>& axes, Study& study) {
 }
 
 std::vector<std::string> read_metrics(const Spec& spec) {
-  std::vector<std::string> known;
-  for (const Metric* metric : run_metrics()) known.emplace_back(metric->name);
+  const std::vector<std::string> known = metric_names();
   if (!spec.has("metrics")) return known;
   std::vector<std::string> wanted = spec.texts("metrics");
   for (auto name = wanted.begin(); name != wanted.end(); ++name) {
@@ -266,6 +288,16 @@ std::vector<std::string> read_metrics(const Spec& spec) {
 }
 
 }  // namespace
+
+bool Study::is_within_limits(std::size_t point, const std::vector<double>& values) const {
+  if (limits.empty()) return true;
+  std::map<std::string, std::string> by_name;
+  for (std::size_t i = 0; i < keys.size(); ++i) by_name[keys[i]] = points[point][i];
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    by_name[metrics[i]] = fmt::format("{}", i < values.size() ? values[i] : NAN);
+  }
+  return std::all_of(limits.begin(), limits.end(), [&](const Condition& limit) { return limit.holds(by_name); });
+}
 
 std::vector<std::string> Study::assignments_of(std::size_t point) const {
   std::vector<std::string> all = assignments;
@@ -285,11 +317,13 @@ Study load_study(const std::filesystem::path& file) {
   const std::vector<Axis> axes = read_axes(spec.map("axes"));
   if (axes.empty()) throw spec.error("axes", "are empty");
   for (const Axis& axis : axes) study.keys.push_back(axis.key);
-  add_points(spec, axes, study);
+  study.metrics = read_metrics(spec);
+  StudyConditions conditions = read_conditions(spec, study);
+  study.limits = std::move(conditions.limits);
+  add_points(spec, axes, conditions.of_axes, study);
   for (const std::string& together : spec.has("zip") ? spec.texts("zip") : std::vector<std::string>{}) {
     study.zipped.push_back(words_of(together));
   }
-  study.metrics = read_metrics(spec);
   study.text = read_text(file) + read_text(study.scenario);
   return study;
 }

@@ -33,7 +33,8 @@ class Condition {
 //     parallelism.dp: [32, 64, 128]
 //     workload.batch_size: {from: 16, to: 256, step: 16}        # or factor: 2
 //   zip: ["parallelism.ep parallelism.dp"]                      # these go together
-//   where: ["workload.batch_size * parallelism.ep <= 16384"]    # other combinations are no points
+//   where: ["workload.batch_size * parallelism.ep <= 16384",    # other combinations are no points
+//           "tpot_ms <= 50"]                                    # and others are not the best
 //   metrics: [tpot_ms, tokens_per_s_per_gpu, memory_gib]        # by default all that any point has
 
 struct Axis {
@@ -49,8 +50,11 @@ struct Study {
   std::vector<std::vector<std::string>> zipped{};  ///< keys that go together
   std::vector<std::vector<std::string>> points;    ///< values of the keys
   std::vector<std::string> metrics;
-  std::string text;  ///< of study and scenario: what a stored table must agree with
+  std::vector<Condition> limits{};  ///< conditions on metrics: a point that breaks one is in the table, and never best
+  std::string text;                 ///< of study and scenario: what a stored table must agree with
 
+  /// With its metrics' values, in their order, NaN where one does not apply, which then breaks a limit.
+  [[nodiscard]] bool is_within_limits(std::size_t point, const std::vector<double>& values) const;
   /// "--set" of one point.
   [[nodiscard]] std::vector<std::string> assignments_of(std::size_t point) const;
 };

@@ -82,7 +82,7 @@ TEST_CASE("studies that ask for nothing, or for what is not there, are refused a
   refused("axes:\n  a: [1, 2]\nzip: [\"a c\"]\n", 5, "zip names an unknown axis 'c'");
   refused("axes:\n  a: [1, 2]\nwhere: [\"a > 2\"]\n", 5, "where leaves no point");
   refused("axes:\n  a: [1, 2]\nwhere: [\"a + 2\"]\n", 5, "compares nothing");
-  refused("axes:\n  a: [1, 2]\nwhere: [\"a % c == 0\"]\n", 5, "unknown axis 'c'");
+  refused("axes:\n  a: [1, 2]\nwhere: [\"a % c == 0\"]\n", 5, "unknown axis or metric 'c'");
   refused("axes:\n  a: [x]\nwhere: [\"a > 2\"]\n", 5, "needs numbers, and a has 'x'");
   refused("axes:\n  a: [1]\nmetrics: [tpot_m]\n", 5,
           "metrics names an unknown metric 'tpot_m'; did you mean 'tpot_ms'?");

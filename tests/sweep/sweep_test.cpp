@@ -87,6 +87,28 @@ TEST_CASE("a table is called as what it is, an SQLite file, or refused before an
   }
 }
 
+TEST_CASE("a condition on a metric is a limit: who breaks it stays in the table and is never the best") {
+  const TemporaryFolder folder;
+  const auto swept = [&](const std::string& where) {
+    const std::string study =
+        folder.write("s.yaml", "schema: 1\nscenario: " + std::string(MOELINE_SOURCE_DIR) +
+                                   "/experiments/studies/tp_or_ep_by_concurrency/tp8.yaml\naxes:\n"
+                                   "  workload.concurrency: [8, 16, 32]\nwhere: [\"workload.concurrency > 8\"" +
+                                   where + "]\nmetrics: [tpot_ms, tokens_per_s_per_gpu]\n");
+    auto document = in_json({"sweep", study, "-o", (folder.path() / "t.sqlite").string(), "-q"});
+    std::filesystem::remove(folder.path() / "t.sqlite");
+    return document;
+  };
+  const auto free = swept("");
+  REQUIRE(free["points"].Size() == 2);
+  CHECK(free["best"]["id"].GetInt() == 1);
+  const double slower = free["points"][1]["metrics"]["tpot_ms"].GetDouble() - 0.001;  // as it is rounded
+  const auto limited = swept(", \"tpot_ms < " + std::to_string(slower) + "\"");
+  CHECK(limited["points"].Size() == 2);
+  CHECK(limited["best"]["id"].GetInt() == 0);
+  CHECK_FALSE(swept(", \"tpot_ms <= 0.001\"").HasMember("best"));
+}
+
 TEST_CASE("a study of alternatives along numbers says which is best where; one of models or workloads does not") {
   const TemporaryFolder folder;
   const auto turns = [&](const std::string& axes) {

@@ -76,7 +76,8 @@ std::string sweep_table(const Study& study, const std::vector<PointResult>& resu
   if (columns.failure) alignment.back() = 'l';
   TextTable table(alignment);
   for (const Cells& row : rows) table.row(row);
-  return table.text() + turns_table(swept_turns(study, results));
+  const std::string best = best_line(study, swept_best(study, results));
+  return table.text() + (best.empty() ? "" : "\n" + best) + turns_table(swept_turns(study, results));
 }
 
 std::string sweep_csv(const Study& study, const std::vector<PointResult>& results) {
@@ -152,6 +153,13 @@ Fields<Swept> sweep_fields(const std::vector<std::string>& metrics) {
       .add("study", "file", [](auto& s) { return s.study.file.string(); })
       .list("points", "each combination", swept_points, point)
       .object(
+          "best", "the best point that fits memory and keeps the limits, by the first metric that says which is better",
+          [](auto& s) { return swept_best(s.study, s.results); },
+          Fields<SweptBest>()
+              .add("by", "metric", &SweptBest::by)
+              .add("id", "of the point", &SweptBest::point)
+              .add("value", "of the metric", &SweptBest::value, {.decimals = 6, .least = kAny}))
+      .object(
           "turns", "where which alternative is best, of a study that has some",
           [](auto& s) {
             SweptTurns found = swept_turns(s.study, s.results);
@@ -225,13 +233,31 @@ std::vector<std::string> directed_metrics(const Page& page) {
   return names;
 }
 
+// "tpot_ms <= 50" of a plot's metric.
+void add_limits(const Study& study, const Page& page, ParetoPlot& plot) {
+  for (const Condition& limit : study.limits) {
+    const std::string& text = limit.text();
+    const std::string metric = text.substr(0, text.find_first_of(" <>="));
+    const std::size_t sign = text.find("<="), above = text.find(">=");
+    const std::size_t at = std::min(sign, above);
+    if (at == std::string::npos || !has_metric(page, metric)) continue;
+    const std::size_t begin = text.find_first_not_of(' ', at + 2);
+    const auto value = begin == std::string::npos ? std::nullopt : as_number<double>(text.substr(begin));
+    if (!value) continue;
+    plot.limits.push_back({metric, *value, text});
+    if (metric == "tpot_ms" && *value > 0) plot.limits.push_back({kSweptPerUser, 1000 / *value, text});
+  }
+}
+
 // Users' speed against the machine's in serving, else speed against memory, else what there is.
-void add_pareto_plot(const std::string& metric, Page& page) {
+void add_pareto_plot(const Study& study, const std::string& metric, Page& page) {
   std::vector<std::string> others = directed_metrics(page);
   if (std::erase(others, metric) == 0 || others.empty()) return;
   const bool of_serving = metric == kSweptPerGpu && has_metric(page, kSweptPerUser);
   const std::string memory = has_metric(page, "memory_gib") ? "memory_gib" : others.front();
-  page.plots.emplace_back(of_serving ? ParetoPlot{kSweptPerUser, metric} : ParetoPlot{metric, memory});
+  ParetoPlot plot = of_serving ? ParetoPlot{kSweptPerUser, metric} : ParetoPlot{metric, memory};
+  add_limits(study, page, plot);
+  page.plots.emplace_back(std::move(plot));
 }
 
 // Numbers before names, then long ones before short ones.
@@ -244,12 +270,12 @@ std::vector<const PageAxis*> axes_to_plot(const Page& page) {
   return axes;
 }
 
-void add_plots(Page& page) {
+void add_plots(const Study& study, Page& page) {
   if (page.metrics.empty() || page.axes.empty()) return;
   const std::vector<std::string> directed = directed_metrics(page);
   const std::string first = directed.empty() ? page.metrics.front().name : directed.front();
   const std::string metric = has_metric(page, kSweptPerGpu) ? kSweptPerGpu : first;
-  add_pareto_plot(metric, page);
+  add_pareto_plot(study, metric, page);
   const std::vector<const PageAxis*> axes = axes_to_plot(page);
   if (axes.size() == 1) {
     page.plots.emplace_back(LinePlot{metric, axes[0]->label, ""});
@@ -292,8 +318,12 @@ Page sweep_page(const Study& study, const std::vector<PointResult>& results) {
   AxesOfSettings found = axes_of_settings(study.keys, settings);
   page.axes = std::move(found.axes);
   add_metrics(study, results, page);
-  add_plots(page);
+  add_plots(study, page);
   page.summary = summary_of(study, page, found.notes);
+  if (std::string best = best_line(study, swept_best(study, results)); !best.empty()) {
+    best.pop_back();
+    page.summary.push_back("The " + best + ".");
+  }
   page.source_title = "Study and scenario";
   page.source = study.text;
   return page;

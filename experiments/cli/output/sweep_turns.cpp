@@ -140,6 +140,7 @@ class Turns {
     if (at >= result.metrics.size() || std::isnan(result.metrics[at])) return {.refused = "has no such metric"};
     SettingOutcome outcome{.value = result.metrics[at]};
     if (fits < result.metrics.size() && result.metrics[fits] == 0) outcome.against = "does not fit memory";
+    if (!study_.is_within_limits(result.id, result.metrics)) outcome.against = "breaks a limit";
     return outcome;
   }
 
@@ -186,6 +187,34 @@ class Turns {
 };
 
 }  // namespace
+
+std::optional<SweptBest> swept_best(const Study& study, const std::vector<PointResult>& results) {
+  const std::string by = metric_of(study, results);
+  if (by.empty()) return std::nullopt;
+  const std::size_t at = place_of_name(study.metrics, by), fits = place_of_name(study.metrics, kFits);
+  const bool lower = metric_named(by)->better == Better::lower;
+  std::optional<SweptBest> best;
+  for (const PointResult& result : results) {
+    if (at >= result.metrics.size() || std::isnan(result.metrics[at])) continue;
+    if (fits < result.metrics.size() && result.metrics[fits] == 0) continue;
+    if (!study.is_within_limits(result.id, result.metrics)) continue;
+    const double value = result.metrics[at];
+    const bool better = !best || (lower ? value < best->value : value > best->value);
+    if (better) best = SweptBest{by, result.id, value};
+  }
+  return best;
+}
+
+std::string best_line(const Study& study, const std::optional<SweptBest>& best) {
+  std::vector<std::string> limits, axes;
+  for (const Condition& limit : study.limits) limits.push_back(limit.text());
+  const std::string where = limits.empty() ? "" : fmt::format(" where {}", fmt::join(limits, " and "));
+  if (!best) return limits.empty() ? "" : fmt::format("no point is{}\n", where);
+  for (std::size_t i = 0; i < study.keys.size(); ++i) {
+    axes.push_back(fmt::format("{}={}", study.keys[i], study.points[best->point][i]));
+  }
+  return fmt::format("best by {}{}: {:.6g} at {}\n", best->by, where, best->value, fmt::join(axes, " "));
+}
 
 std::string turns_table(const SweptTurns& turns) {
   if (turns.stretches.empty()) return "";

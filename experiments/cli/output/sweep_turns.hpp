@@ -31,4 +31,15 @@ struct SweptTurns {
 [[nodiscard]] SweptTurns swept_turns(const Study& study, const std::vector<PointResult>& results);
 [[nodiscard]] std::string turns_table(const SweptTurns& turns);
 
+/// The best of all points that fit memory and keep the study's limits, by the same metric.
+struct SweptBest {
+  std::string by;
+  std::size_t point = 0;
+  double value = 0;
+};
+/// None: the study has no metric with a direction, or no such point.
+[[nodiscard]] std::optional<SweptBest> swept_best(const Study& study, const std::vector<PointResult>& results);
+/// A line, with its end; "" where there is neither a best point nor a limit.
+[[nodiscard]] std::string best_line(const Study& study, const std::optional<SweptBest>& best);
+
 }  // namespace moeline
