@@ -69,6 +69,7 @@ std::vector<TimePart> parts_of(const ServeResult& result, TimeOf of) {
   if (of != TimeOf::next_tokens) {
     add("waiting in the queue", w.queue);
     add("prefill", w.prefill);
+    add("waiting for a slot to decode", w.slot);
     add("the transfer of caches", w.transfer);
   }
   if (of != TimeOf::first_token) {

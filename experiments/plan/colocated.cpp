@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "experiments/plan/decode_options.hpp"
 #include "experiments/plan/deployment.hpp"
@@ -160,6 +161,16 @@ std::optional<Colocated> beside(const Plan& plan, const Points& points, const De
   return std::nullopt;
 }
 
+// As of prefill alone; and of those that are alike in that, the one with the shorter TPOT, then with fewer requests.
+bool is_better(const ColocatedOption& a, const ColocatedOption& b) {
+  const auto rank = [](const ColocatedOption& option) {
+    return std::make_tuple(option.gpus(), option.prefill.ttft_ms, option.decode.tpot_ms,
+                           option.decode.choice.batch_size, option.prefill.choice.tokens,
+                           option.prefill.choice.comm_sms, option.prefill.choice.schedule);
+  };
+  return rank(a) < rank(b);
+}
+
 bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
   return prefill.unit == decode.unit && prefill.redundant_experts == decode.redundant_experts;
 }
@@ -181,8 +192,9 @@ std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& 
                    [](const Colocated& a, const Colocated& b) { return a.fewest_gpus() < b.fewest_gpus(); });
   std::optional<ColocatedOption> best;
   for (const Colocated& candidate : candidates) {
-    if (best && candidate.fewest_gpus() >= best->gpus()) break;  // the next ones need more still
-    if (auto option = candidate.option(best ? best->gpus() : kMostGpus)) best = std::move(option);
+    if (best && candidate.fewest_gpus() > best->gpus()) break;  // the next ones need more still
+    auto option = candidate.option(best ? best->gpus() + 1 : kMostGpus);
+    if (option && (!best || is_better(*option, *best))) best = std::move(option);
   }
   return best;
 }

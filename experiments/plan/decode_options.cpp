@@ -77,12 +77,19 @@ std::string why_none(const DecodeChoice& choice, int fits_requests) {
 
 }  // namespace
 
+bool is_better(const DecodeOption& a, const DecodeOption& b) {
+  const auto rank = [](const DecodeOption& option) {
+    return std::make_tuple(option.gpus(), option.tpot_ms, option.choice.gpus(), option.choice.batch_size,
+                           option.choice.mtp, option.choice.schedule);
+  };
+  return rank(a) < rank(b);
+}
+
 const DecodeOption* DecodeFamily::best(double tpot_limit_ms) const {
   const DecodeOption* best = nullptr;
-  const auto key = [](const DecodeOption& option) { return std::make_tuple(option.gpus(), option.tpot_ms); };
   for (const DecodeOption& option : options) {
     if (option.tpot_ms > tpot_limit_ms) continue;
-    if (best == nullptr || key(option) < key(*best)) best = &option;
+    if (best == nullptr || is_better(option, *best)) best = &option;
   }
   return best;
 }

@@ -34,6 +34,9 @@ struct DecodeOption {
   }
 };
 
+/// With fewer GPUs, then with the shorter TPOT; of those that are alike in both the smaller unit and batch.
+[[nodiscard]] bool is_better(const DecodeOption& a, const DecodeOption& b);
+
 /// One way of decoding, with all its batch sizes.
 struct DecodeFamily {
   DecodeChoice choice;  ///< without batch size

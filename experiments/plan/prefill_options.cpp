@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "experiments/plan/deployment.hpp"
 
@@ -85,6 +86,14 @@ std::vector<Candidate> candidates_of(const Prefill& prefill, const Points& point
 
 }  // namespace
 
+bool is_better(const PrefillOption& a, const PrefillOption& b) {
+  const auto rank = [](const PrefillOption& option) {
+    return std::make_tuple(option.gpus(), option.ttft_ms, option.choice.tokens, option.choice.comm_sms,
+                           option.choice.schedule);
+  };
+  return rank(a) < rank(b);
+}
+
 StepTimes step_times(int tokens, const std::function<double(int)>& step_ms) {
   StepTimes times;
   for (const int share : {16, 4, 1}) {
@@ -102,15 +111,15 @@ PrefillFamily prefill_family(const Plan& plan, const Points& points, const std::
   const std::vector<Candidate> candidates = candidates_of(prefill, points, choices, family.impossible);
   for (const Candidate& candidate : candidates) family.fitting.push_back(candidate.choice);
   for (const Candidate& candidate : candidates) {
-    if (family.best && candidate.fewest_units >= family.best->units) break;  // the next ones need more still
+    if (family.best && candidate.fewest_units > family.best->units) break;  // the next ones need more still
     const StepTimes times = step_times(candidate.choice.tokens,
                                        [&](int tokens) { return points.prefill(candidate.choice, tokens).step_ms; });
     const double shortest = prefill.shortest_ttft(candidate, times);
     if (family.shortest_ttft_ms == 0 || shortest < family.shortest_ttft_ms) family.shortest_ttft_ms = shortest;
     if (shortest > plan.limits.ttft_ms) continue;
-    const int most = family.best ? family.best->units - 1 : kMostTimes * candidate.fewest_units;
+    const int most = family.best ? family.best->units : kMostTimes * candidate.fewest_units;
     if (auto option = prefill.option(candidate, times, most)) {
-      if (!family.best || option->units < family.best->units) family.best = std::move(option);
+      if (!family.best || is_better(*option, *family.best)) family.best = std::move(option);
     }
   }
   return family;

@@ -26,6 +26,10 @@ struct PrefillOption {
   [[nodiscard]] int gpus() const { return units * choice.gpus(); }
 };
 
+/// With fewer GPUs, then with the shorter TTFT; of those that are alike in both the smaller step, so that no answer
+/// goes by the order in which choices are listed.
+[[nodiscard]] bool is_better(const PrefillOption& a, const PrefillOption& b);
+
 /// One way of prefilling: units of one size, with and without a second micro-batch.
 struct PrefillFamily {
   PrefillChoice choice;  ///< without tokens and SMs

@@ -133,7 +133,7 @@ Deployment deployment(const Plan& plan, const PlanHardware& machine, const Prefi
 const PrefillOption* best_prefill(const Ways& ways) {
   const PrefillOption* best = nullptr;
   for (const PrefillFamily& family : ways.prefill) {
-    if (family.best && (best == nullptr || family.best->gpus() < best->gpus())) best = &*family.best;
+    if (family.best && (best == nullptr || is_better(*family.best, *best))) best = &*family.best;
   }
   return best;
 }
@@ -146,7 +146,7 @@ std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
   const PrefillOption* prefill = best_prefill(ways);
   for (const DecodeFamily& family : ways.decode) {
     const DecodeOption* best = family.best(plan.limits.tpot_ms);
-    if (best != nullptr && (decode == nullptr || best->gpus() < decode->gpus())) decode = best;
+    if (best != nullptr && (decode == nullptr || is_better(*best, *decode))) decode = best;
   }
   if (plan.disaggregated && decode != nullptr && prefill != nullptr) {
     for (const DecodeFamily& family : ways.decode) {
@@ -273,7 +273,10 @@ std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<W
     list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
   std::stable_sort(list.begin(), list.end(), [](const Deployment& a, const Deployment& b) {
-    return std::make_tuple(a.price(), a.tpot_ms, a.ttft_ms) < std::make_tuple(b.price(), b.tpot_ms, b.ttft_ms);
+    const auto rank = [](const Deployment& d) {
+      return std::make_tuple(d.price(), d.tpot_ms, d.ttft_ms, describe(d.prefill_choice), describe(d.decode_choice));
+    };
+    return rank(a) < rank(b);
   });
   for (std::size_t i = 1; i < list.size(); ++i) list[i].loses = why_worse(list[i], list.front());
   return list;

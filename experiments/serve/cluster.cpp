@@ -133,7 +133,8 @@ class Cluster {
 
   // There is room for its cache: it sets out.
   void move(Replica& to, std::size_t number) {
-    const ServedRequest& request = log_.requests[number];
+    ServedRequest& request = log_.requests[number];
+    request.slot_ms = now_ms_ - request.first_token_ms;
     const double tokens = request.input_len;
     ComputedPrompt& from = computed_.at(number);
     to.moves(request.group, tokens);
@@ -148,7 +149,7 @@ class Cluster {
     leave_prompt(computed->second, number);
     computed_.erase(computed);
     ServedRequest& request = log_.requests[number];
-    request.transfer_ms = now_ms_ - request.first_token_ms;
+    request.transfer_ms = now_ms_ - request.first_token_ms - request.slot_ms;
     request.first_token_ms = now_ms_;  // it is told by who tells the others
     Replica& to = answers_.replica(request.replica);
     to.cache_came(number);
@@ -208,7 +209,7 @@ class Cluster {
   void begin_anew(std::size_t number) {
     ServedRequest& request = log_.requests[number];
     request.begin_ms = kNotYet;
-    request.transfer_ms = request.stalled_ms = request.beside_ms = 0;
+    request.slot_ms = request.transfer_ms = request.stalled_ms = request.beside_ms = 0;
     ++request.retries;
     route(number);
   }

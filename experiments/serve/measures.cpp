@@ -11,13 +11,14 @@ WhereTimeWent where_of(const std::vector<ServedRequest>& requests) {
   WhereTimeWent sum;
   for (const ServedRequest& each : requests) {
     sum.queue += each.begin_ms - each.arrival_ms;
-    sum.prefill += each.first_token_ms - each.transfer_ms - each.begin_ms;
+    sum.prefill += each.computed_ms() - each.begin_ms;
+    sum.slot += each.slot_ms;
     sum.transfer += each.transfer_ms;
     sum.stalled += each.stalled_ms;
     sum.beside += each.beside_ms;
     sum.decode += each.end_ms - each.first_token_ms - each.stalled_ms - each.beside_ms;
   }
-  for (double* each : {&sum.queue, &sum.prefill, &sum.transfer, &sum.stalled, &sum.beside, &sum.decode}) {
+  for (double* each : {&sum.queue, &sum.prefill, &sum.slot, &sum.transfer, &sum.stalled, &sum.beside, &sum.decode}) {
     *each /= static_cast<double>(std::max<std::size_t>(1, requests.size()));
   }
   return sum;

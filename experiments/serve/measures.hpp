@@ -25,7 +25,8 @@ struct RequestTimes {
 struct WhereTimeWent {
   double queue = 0;     ///< before its first step
   double prefill = 0;   ///< from there to the end of its prompt
-  double transfer = 0;  ///< of its cache to where it decodes and its first token is told, the wait for room included
+  double slot = 0;      ///< until there is room for it where it decodes, if that is elsewhere
+  double transfer = 0;  ///< of its cache to there, where its first token is told
   double stalled = 0;   ///< without its cache, which others took
   double beside = 0;    ///< decoding, by which steps were longer for the prompts of others
   double decode = 0;    ///< the rest

@@ -35,7 +35,8 @@ struct StepState {
 struct ServedRequest : Asked {
   double arrival_ms = 0, begin_ms = 0, first_token_ms = 0, end_ms = 0;  ///< begin: of its first step; the first token
                                                                         ///< is told where it decodes
-  double transfer_ms = 0;      ///< of its cache, from where its prompt was computed: wait for room, and way
+  double slot_ms = 0;          ///< its prompt is computed elsewhere: until there is room for it where it decodes
+  double transfer_ms = 0;      ///< of its cache, from there on
   double stalled_ms = 0;       ///< after it lost its cache, until it decoded again
   double beside_ms = 0;        ///< by which steps in which it decoded, or might have, were longer for others' prompts
   int replica = 0, group = 0;  ///< where it got its answer
@@ -43,7 +44,7 @@ struct ServedRequest : Asked {
   int restarts = 0;            ///< times that it lost its cache
 
   /// When its prompt was computed.
-  [[nodiscard]] double computed_ms() const { return first_token_ms - transfer_ms; }
+  [[nodiscard]] double computed_ms() const { return first_token_ms - transfer_ms - slot_ms; }
   [[nodiscard]] double ttft_ms() const { return first_token_ms - arrival_ms; }
   /// Of each token but the first; 0 where there are none.
   [[nodiscard]] double tpot_ms() const { return (end_ms - first_token_ms) / std::max(1, output_len - 1); }
@@ -56,10 +57,12 @@ struct RequestStage {
   const char* name;
   double from_ms, to_ms;
 };
-[[nodiscard]] inline std::array<RequestStage, 4> stages_of(const ServedRequest& r) {
+[[nodiscard]] inline std::array<RequestStage, 5> stages_of(const ServedRequest& r) {
+  const double moves_ms = r.computed_ms() + r.slot_ms;
   return {{{"queue", r.arrival_ms, r.begin_ms},
            {"prefill", r.begin_ms, r.computed_ms()},
-           {"transfer", r.computed_ms(), r.first_token_ms},
+           {"wait for a slot", r.computed_ms(), moves_ms},
+           {"transfer", moves_ms, r.first_token_ms},
            {"decode", r.first_token_ms, r.end_ms}}};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
 
 #include "base/file.hpp"
 #include "experiments/plan/solve.hpp"
@@ -66,6 +67,29 @@ const std::string kNode =
 int gpus(const std::string& from, const std::string& to) { return Solved(changed(kPlan, from, to)).best().gpus; }
 
 }  // namespace
+
+TEST_CASE("no answer goes by the order of a list, and a wider search is never worse") {
+  // What decides between two deployments.
+  const auto promise = [](const Deployment& d) {
+    return std::make_tuple(d.price(), d.tpot_ms, d.ttft_ms, describe(d.prefill_choice), describe(d.decode_choice));
+  };
+  std::string lists = changed(kPlan, "prefill: {ep: [16, 32], tokens: [4096], comm_sms: [16]}",
+                              "prefill: {ep: [16, 32], tokens: [2048, 4096, 8192], comm_sms: [12, 16, 24]}");
+  const auto wide = promise(Solved(lists).best());
+  const std::pair<const char*, const char*> orders[] = {
+      {"[16, 32]", "[32, 16]"},           {"[2048, 4096, 8192]", "[8192, 2048, 4096]"},
+      {"[12, 16, 24]", "[24, 12, 16]"},   {"[8, 32, 64, 100]", "[100, 64, 8, 32]"},
+      {"[true, false]", "[false, true]"}, {"[disaggregated, colocated]", "[colocated, disaggregated]"}};
+  for (const auto& order : orders) {
+    CAPTURE(order.first);
+    lists = changed(lists, order.first, order.second);
+    CHECK(promise(Solved(lists).best()) == wide);
+  }
+  for (const char* narrow : {"[2048]", "[8192]", "[4096, 8192]"}) {
+    CAPTURE(narrow);
+    CHECK(promise(Solved(changed(lists, "[8192, 2048, 4096]", narrow)).best()) >= wide);
+  }
+}
 
 TEST_CASE("every deployment is within the limits, fits into memory, and serves the load") {
   const Solved solved(kPlan);

@@ -69,7 +69,7 @@ TEST_CASE("where answers have no room, caches wait where prompts were computed, 
   const ServeLog log = served_apart(w, 1, four, six);
   for (const ServedStep& step : log.steps) CHECK(step.busiest.answers <= 4);
   const ServeMeasures m = measure(log, w);
-  CHECK(m.where.transfer > 100);                         // for room
+  CHECK(m.where.slot > 100);                             // for room
   CHECK(m.steady.queue_ms.mean > 0);                     // for those that wait
   const auto both = [](const ServeLog& of, double at) {  // computed, and not yet where they decode
     return std::count_if(of.requests.begin(), of.requests.end(),

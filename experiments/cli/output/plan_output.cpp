@@ -161,7 +161,10 @@ Fields<Confirmation> confirmed_fields() {
       .add("mean_ttft_ms", "mean", [](auto& c) { return c.measures.steady.ttft_ms.mean; })
       .add("mean_tpot_ms", "mean", [](auto& c) { return c.measures.steady.tpot_ms.mean; })
       .add("queue_ms", "in the queue, on average", [](auto& c) { return c.measures.where.queue; })
-      .add("kv_transfer_ms", "until the cache has moved, on average", [](auto& c) { return c.measures.where.transfer; })
+      .add("slot_ms", "until a replica that decodes has room for it, on average",
+           [](auto& c) { return c.measures.where.slot; })
+      .add("kv_transfer_ms", "from there on until its cache has moved, on average",
+           [](auto& c) { return c.measures.where.transfer; })
       .add("mean_running", "requests that run", [](auto& c) { return c.measures.mean_running; })
       .add("mean_waiting", "requests that wait", [](auto& c) { return c.measures.mean_waiting; });
 }

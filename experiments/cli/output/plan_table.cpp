@@ -63,12 +63,12 @@ std::string confirmed_text(const PlanResult& result) {
   const Confirmation& c = *result.confirmed;
   const ServeMeasures& m = c.measures;
   const double percentile = result.plan.limits.percentile;
-  TextTable table("lrrrr");
-  table.row({"", "TTFT ms", "TPOT ms", "queue ms", "KV transfer ms"});
+  TextTable table("lrrrrr");
+  table.row({"", "TTFT ms", "TPOT ms", "queue ms", "wait to decode ms", "KV transfer ms"});
   const auto cell = [](double value) { return fmt::format("{:.1f}", value); };
-  table.row({fmt::format("at {:g} %", percentile), cell(c.ttft_ms), cell(c.tpot_ms), "", ""});
-  table.row(
-      {"mean", cell(m.steady.ttft_ms.mean), cell(m.steady.tpot_ms.mean), cell(m.where.queue), cell(m.where.transfer)});
+  table.row({fmt::format("at {:g} %", percentile), cell(c.ttft_ms), cell(c.tpot_ms), "", "", ""});
+  table.row({"mean", cell(m.steady.ttft_ms.mean), cell(m.steady.tpot_ms.mean), cell(m.where.queue), cell(m.where.slot),
+             cell(m.where.transfer)});
   return fmt::format("\nserved request by request: {} requests, {:.0f} in flight on average\n{}", c.requests,
                      m.mean_running + m.mean_waiting, table.text("  "));
 }

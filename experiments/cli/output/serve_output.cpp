@@ -57,6 +57,7 @@ std::string where(const WhereTimeWent& w) {
   std::string text = "where a request's time goes, ms on average\n";
   const std::pair<const char*, double> parts[] = {{"queue", w.queue},
                                                   {"prefill", w.prefill},
+                                                  {"waiting for a slot", w.slot},
                                                   {"transfer of its cache", w.transfer},
                                                   {"decoding", w.decode},
                                                   {"longer for others' prompts", w.beside},
@@ -174,7 +175,8 @@ Fields<WhereTimeWent> where_fields() {
   return Fields<WhereTimeWent>()
       .add("queue", "before its first step", &WhereTimeWent::queue)
       .add("prefill", "in steps with its prompt", &WhereTimeWent::prefill)
-      .add("transfer", "until its cache has moved", &WhereTimeWent::transfer)
+      .add("slot", "until there is room for it where it decodes, if that is elsewhere", &WhereTimeWent::slot)
+      .add("transfer", "until its cache has moved there", &WhereTimeWent::transfer)
       .add("stalled", "without its cache, or its replica", &WhereTimeWent::stalled)
       .add("beside", "steps that are longer for others' prompts", &WhereTimeWent::beside)
       .add("decode", "decoding", &WhereTimeWent::decode);
@@ -375,13 +377,14 @@ Describe served_requests() { return serve_fields().described(); }
 
 std::string serve_csv(const ServeResult& r) {
   std::string text =
-      "arrival_ms,begin_ms,first_token_ms,end_ms,replica,group,input_len,cached_len,output_len,transfer_ms,stalled_ms,"
+      "arrival_ms,begin_ms,first_token_ms,end_ms,replica,group,input_len,cached_len,output_len,slot_ms,transfer_ms,"
+      "stalled_ms,"
       "beside_ms,restarts,retries\n";
   for (const ServedRequest& each : r.log.requests) {
-    text += fmt::format("{:.6f},{:.6f},{:.6f},{:.6f},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{}\n", each.arrival_ms,
-                        each.begin_ms, each.first_token_ms, each.end_ms, each.replica, each.group, each.input_len,
-                        each.cached_len, each.output_len, each.transfer_ms, each.stalled_ms, each.beside_ms,
-                        each.restarts, each.retries);
+    text += fmt::format("{:.6f},{:.6f},{:.6f},{:.6f},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{:.6f},{},{}\n",
+                        each.arrival_ms, each.begin_ms, each.first_token_ms, each.end_ms, each.replica, each.group,
+                        each.input_len, each.cached_len, each.output_len, each.slot_ms, each.transfer_ms,
+                        each.stalled_ms, each.beside_ms, each.restarts, each.retries);
   }
   return text;
 }

@@ -79,7 +79,7 @@ std::vector<PictureLane> lanes_of_steps(const ServeLog& log, const ShownStretch&
 }
 
 PictureLane lane_of(const ServedRequest& r, std::size_t number, const ShownStretch& stretch) {
-  constexpr Tint kTints[] = {Tint::none, Tint::forward, Tint::backward, Tint::weight};  // of the stages
+  constexpr Tint kTints[] = {Tint::none, Tint::forward, Tint::none, Tint::backward, Tint::weight};  // of the stages
   PictureLane lane{fmt::format("request {}", number), {}};
   const Tint* tint = kTints;
   for (const auto& [stage, from_ms, to_ms] : stages_of(r)) {
