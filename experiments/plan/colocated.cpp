@@ -161,10 +161,10 @@ std::optional<Colocated> beside(const Plan& plan, const Points& points, const De
   return std::nullopt;
 }
 
-// As of prefill alone; and of those that are alike in that, the one with the shorter TPOT, then with fewer requests.
+// As deployments are ranked; of those that are alike, the one with fewer requests and smaller steps.
 bool is_better(const ColocatedOption& a, const ColocatedOption& b) {
   const auto rank = [](const ColocatedOption& option) {
-    return std::make_tuple(option.gpus(), option.prefill.ttft_ms, option.decode.tpot_ms,
+    return std::make_tuple(option.gpus(), option.decode.tpot_ms, option.prefill.ttft_ms,
                            option.decode.choice.batch_size, option.prefill.choice.tokens,
                            option.prefill.choice.comm_sms, option.prefill.choice.schedule);
   };
