@@ -87,7 +87,8 @@ std::vector<const KernelSet*> lenders(const HardwareProfile& profile) {
 constexpr std::string_view kInBlocks = "moe_fp8", kByTensor = "moe_fp8_tensor";
 
 // A library's layers of experts in FP8 take as long with scales of tensors as with those of blocks: where both were
-// measured they do not tell them apart (CUTLASS's of GLM-4.5-Air on H100, 256 tokens: 233 and 236 us). "": the family is none of experts in FP8.
+// measured they do not tell them apart (CUTLASS's of GLM-4.5-Air on H100, 256 tokens: 233 and 236 us). "": the family
+// is none of experts in FP8.
 std::string in_blocks(std::string_view family) {
   return family.starts_with(kByTensor) ? std::string(kInBlocks) + std::string(family.substr(kByTensor.size())) : "";
 }

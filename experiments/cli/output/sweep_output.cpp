@@ -322,7 +322,7 @@ Page sweep_page(const Study& study, const std::vector<PointResult>& results) {
   page.summary = summary_of(study, page, found.notes);
   if (std::string best = best_line(study, swept_best(study, results)); !best.empty()) {
     best.pop_back();
-    page.summary.push_back("The " + best + ".");
+    page.summary.push_back(best + ".");
   }
   page.source_title = "Study and scenario";
   page.source = study.text;

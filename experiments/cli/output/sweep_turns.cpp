@@ -208,12 +208,13 @@ std::optional<SweptBest> swept_best(const Study& study, const std::vector<PointR
 std::string best_line(const Study& study, const std::optional<SweptBest>& best) {
   std::vector<std::string> limits, axes;
   for (const Condition& limit : study.limits) limits.push_back(limit.text());
-  const std::string where = limits.empty() ? "" : fmt::format(" where {}", fmt::join(limits, " and "));
-  if (!best) return limits.empty() ? "" : fmt::format("no point is{}\n", where);
+  const std::string all = fmt::format("{}", fmt::join(limits, " and "));
+  if (!best) return limits.empty() ? "" : fmt::format("No point keeps {}\n", all);
+  const std::string where = limits.empty() ? "" : " where " + all;
   for (std::size_t i = 0; i < study.keys.size(); ++i) {
     axes.push_back(fmt::format("{}={}", study.keys[i], study.points[best->point][i]));
   }
-  return fmt::format("best by {}{}: {:.6g} at {}\n", best->by, where, best->value, fmt::join(axes, " "));
+  return fmt::format("Best by {}{}: {:.6g} at {}\n", best->by, where, best->value, fmt::join(axes, " "));
 }
 
 std::string turns_table(const SweptTurns& turns) {
