@@ -117,22 +117,14 @@ int end_of_parsing(const CLI::App& app, const CLI::ParseError& error, Console& c
 }  // namespace
 
 std::vector<Command> make_commands(Console& console, const std::string& version) {
-  std::vector<Command> commands = {make_init(console),
-                                   make_simulate(console),
-                                   make_explain(console),
-                                   make_decide(console),
-                                   make_search(console),
-                                   make_compare(console),
-                                   make_calibrate(console),
-                                   make_list(console),
-                                   make_price(console),
-                                   make_model(console),
-                                   make_analyze(console),
-                                   make_learn(console),
-                                   make_replay(console),
-                                   make_validate(console, "moeline " + version),
-                                   make_balance(console),
-                                   make_sweep(console),
+  std::vector<Command> commands = {make_init(console),      make_simulate(console),
+                                   make_explain(console),   make_decide(console),
+                                   make_search(console),    make_compare(console),
+                                   make_calibrate(console), make_list(console),
+                                   make_price(console),     make_model(console),
+                                   make_analyze(console),   make_learn(console),
+                                   make_replay(console),    make_validate(console, "moeline " + version),
+                                   make_balance(console),   make_sweep(console),
                                    make_plan(console)};
   for (Command& command : commands) {
     command.options.push_back(

@@ -93,17 +93,19 @@ the file, or writes one anew; facts whose data is absent keep the error that the
 
 Command make_validate(Console& console, const std::string& program) {
   auto options = std::make_shared<ValidateOptions>();
-  return {.name = "validate",
-          .about = "hold predictions against published and measured facts",
-          .options =
-              {{"facts", &options->files, "fact files, studies of served models or of pairs; default: all of tests/published"},
-               format_option(options->format, {"table", "json"}),
-               {"--baseline", &options->baseline, "errors of earlier versions, which may be no worse", NotEmpty{}},
-               {"--write-baseline", &options->written, "write these errors as a baseline's newest version", NotEmpty{}},
-               {"--html", &options->html, "with --baseline: a page of the errors over its versions", NotEmpty{}},
-               force_option(options->force)},
-          .footer = kValidateDefinitions,
-          .run = [options, program, &console] { console.exit_code = print_validation(*options, program, console); }};
+  return {
+      .name = "validate",
+      .about = "hold predictions against published and measured facts",
+      .options = {{"facts", &options->files,
+                   "fact files, studies of served models or of pairs; default: all of tests/published"},
+                  format_option(options->format, {"table", "json"}),
+                  {"--baseline", &options->baseline, "errors of earlier versions, which may be no worse", NotEmpty{}},
+                  {"--write-baseline", &options->written, "write these errors as a baseline's newest version",
+                   NotEmpty{}},
+                  {"--html", &options->html, "with --baseline: a page of the errors over its versions", NotEmpty{}},
+                  force_option(options->force)},
+      .footer = kValidateDefinitions,
+      .run = [options, program, &console] { console.exit_code = print_validation(*options, program, console); }};
 }
 
 }  // namespace moeline

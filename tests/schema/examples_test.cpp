@@ -51,8 +51,8 @@ TEST_CASE("every scenario, plan, study, machine and fact of the repository is as
       met.insert(schema);
     }
   }
-  CHECK(met == std::set<std::string>{"profile", "facts", "served_study", "pair_study", "study", "plan", "overlap_plan", "tables",
-                                     "scenario"});
+  CHECK(met == std::set<std::string>{"profile", "facts", "served_study", "pair_study", "study", "plan", "overlap_plan",
+                                     "tables", "scenario"});
 }
 
 TEST_CASE("the mapping file on the page of traces is as its schema says") {
