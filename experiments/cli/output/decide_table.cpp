@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "experiments/cli/output/csv_line.hpp"
 #include "experiments/cli/output/decide_texts.hpp"
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/report/fields.hpp"
@@ -107,15 +108,6 @@ std::string against_of(const Decision& d, const DecidePoint& point) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-std::string csv_row(const std::vector<std::string>& cells) {
-  std::string line;
-  for (const std::string& cell : cells) {
-    const bool quoted = cell.find_first_of(",\"\n") != std::string::npos;
-    line += (line.empty() ? "" : ",") + (quoted ? in_quotes(cell) : cell);
-  }
-  return line + "\n";
-}
-
 }  // namespace
 
 std::string decide_table(const Decision& d) {
@@ -133,7 +125,7 @@ std::string decide_csv(const Decision& d) {
   if (q.along) head.push_back(q.along->key);
   for (const DecideSetting& setting : q.settings) head.push_back(setting.name);
   head.insert(head.end(), {"winner", "ratio", "sure", "asked", "not_winning"});
-  std::string text = csv_row(head);
+  std::string text = csv_line(head);
   for (const DecideCourse& course : d.courses) {
     for (const DecidePoint& point : course.points) {
       std::vector<std::string> row;
@@ -145,7 +137,7 @@ std::string decide_csv(const Decision& d) {
                  {point.winner.setting ? winner_text(d, point.winner) : "",
                   point.winner.ratio ? fmt::format("{:.6g}", *point.winner.ratio) : "",
                   d.is_sure(point) ? "true" : "false", point.is_asked ? "true" : "false", against_of(d, point)});
-      text += csv_row(row);
+      text += csv_line(row);
     }
   }
   return text;

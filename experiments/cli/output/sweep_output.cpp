@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "experiments/cli/output/csv_line.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/sweep_turns.hpp"
 #include "experiments/page/axes.hpp"
@@ -54,16 +55,6 @@ std::vector<Cells> rows_of(const Study& study, const std::vector<PointResult>& r
     if (columns.failure) row.push_back(result.failure);
   }
   return rows;
-}
-
-std::string csv_cell(const std::string& text) {
-  return text.find_first_of(",\"\n") == std::string::npos ? text : in_quotes(text);
-}
-
-std::string csv_line(const Cells& cells) {
-  std::string line;
-  for (const std::string& cell : cells) line += (line.empty() ? "" : ",") + csv_cell(cell);
-  return line + "\n";
 }
 
 }  // namespace

@@ -80,6 +80,16 @@ ChosenKeys chosen_of(const Study& study) {
   return chosen;
 }
 
+SettingOutcome outcome_of(const Study& study, const PointResult& result, const std::string& by) {
+  if (!result.failure.empty()) return {.refused = result.failure};
+  const std::size_t at = place_of_name(study.metrics, by), fits = place_of_name(study.metrics, kFits);
+  if (at >= result.metrics.size() || std::isnan(result.metrics[at])) return {.refused = "has no such metric"};
+  SettingOutcome outcome{.value = result.metrics[at]};
+  if (fits < result.metrics.size() && result.metrics[fits] == 0) outcome.against = "does not fit memory";
+  if (!study.is_within_limits(result.id, result.metrics)) outcome.against = "breaks a limit";
+  return outcome;
+}
+
 class Turns {
  public:
   Turns(const Study& study, const std::vector<PointResult>& results)
@@ -134,16 +144,6 @@ class Turns {
     return values_at(result, others);
   }
 
-  [[nodiscard]] SettingOutcome outcome(const PointResult& result) const {
-    if (!result.failure.empty()) return {.refused = result.failure};
-    const std::size_t at = place_of_name(study_.metrics, by_), fits = place_of_name(study_.metrics, kFits);
-    if (at >= result.metrics.size() || std::isnan(result.metrics[at])) return {.refused = "has no such metric"};
-    SettingOutcome outcome{.value = result.metrics[at]};
-    if (fits < result.metrics.size() && result.metrics[fits] == 0) outcome.against = "does not fit memory";
-    if (!study_.is_within_limits(result.id, result.metrics)) outcome.against = "breaks a limit";
-    return outcome;
-  }
-
   // In the order of the study.
   [[nodiscard]] std::vector<std::pair<std::string, Outcomes>> by_others() const {
     std::vector<std::pair<std::string, Outcomes>> found;
@@ -156,7 +156,7 @@ class Turns {
       }
       Outcomes& outcomes = found[place->second].second;
       const std::size_t at = place_of_name(along_, study_.points[result.id][*chosen_.along]);
-      outcomes[at][place_of_name(among_, alternative(result))] = outcome(result);
+      outcomes[at][place_of_name(among_, alternative(result))] = outcome_of(study_, result, by_);
     }
     return found;
   }
@@ -191,14 +191,12 @@ class Turns {
 std::optional<SweptBest> swept_best(const Study& study, const std::vector<PointResult>& results) {
   const std::string by = metric_of(study, results);
   if (by.empty()) return std::nullopt;
-  const std::size_t at = place_of_name(study.metrics, by), fits = place_of_name(study.metrics, kFits);
   const bool lower = metric_named(by)->better == Better::lower;
   std::optional<SweptBest> best;
   for (const PointResult& result : results) {
-    if (at >= result.metrics.size() || std::isnan(result.metrics[at])) continue;
-    if (fits < result.metrics.size() && result.metrics[fits] == 0) continue;
-    if (!study.is_within_limits(result.id, result.metrics)) continue;
-    const double value = result.metrics[at];
+    const SettingOutcome outcome = outcome_of(study, result, by);
+    if (!outcome.may_win()) continue;
+    const double value = outcome.value;
     const bool better = !best || (lower ? value < best->value : value > best->value);
     if (better) best = SweptBest{by, result.id, value};
   }

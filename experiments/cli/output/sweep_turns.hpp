@@ -25,9 +25,8 @@ struct SweptTurns {
 };
 
 /// Of a study with an axis of alternatives (words that one can choose, or axes that go together and are of no workload,
-/// model or machine) and one of numbers, by its metric with a
-/// direction, tokens_per_s_per_gpu before others. Points that failed or do not fit memory lose. Without stretches where
-/// the study has no such axes or metric.
+/// model or machine) and one of numbers, by its metric with a direction, tokens_per_s_per_gpu before others. Points
+/// that failed or do not fit memory lose. Without stretches where the study has no such axes or metric.
 [[nodiscard]] SweptTurns swept_turns(const Study& study, const std::vector<PointResult>& results);
 [[nodiscard]] std::string turns_table(const SweptTurns& turns);
 
