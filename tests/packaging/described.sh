@@ -58,9 +58,13 @@ fi
 
 # zsh
 if command -v zsh >/dev/null; then
-  "$(dirname "$0")/completed_by_zsh" "$described/completion" 'moeline s' >/dev/null
-  expect zsh "$("$(dirname "$0")/completed_by_zsh" "$described/completion" 'moeline s')" simulate search sweep
-  expect zsh "$("$(dirname "$0")/completed_by_zsh" "$described/completion" 'moeline simulate --for')" --format --force
+  offered_by_zsh() {  # LINE WORD...
+    local line=$1
+    shift
+    expect zsh "$("$(dirname "$0")/completed_by_zsh" "$described/completion" "$line" "$@")" "$@"
+  }
+  offered_by_zsh 'moeline s' simulate search sweep
+  offered_by_zsh 'moeline simulate --for' --format --force
 else
   echo "zsh is not here: its completion was not tried"
 fi
