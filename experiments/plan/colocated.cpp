@@ -10,30 +10,42 @@
 namespace moeline {
 namespace {
 
+// Of a unit's time in steps with prompts of `step_ms` each, the most that leaves answers their tokens in time.
+double most_share(bool mixed, double step_ms, double decode_step_ms, double may_take_ms) {
+  const double lost = 1 / decode_step_ms - (mixed ? 1 / step_ms : 0);  // of steps with tokens, in all of the time
+  const double spare = 1 / decode_step_ms - 1 / may_take_ms;
+  return spare >= kMostBusy * lost ? kMostBusy : spare / lost;
+}
+
 // One batch size beside one way of prefilling, on any number of units. REQUIRES: decode alone is faster than the limit.
 class Colocated {
  public:
   Colocated(const Plan& plan, const Points& points, const DecodeOption& decode, const PrefillChoice& choice,
-            const Limits& limits)
+            const Limits& limits, bool in_turn)
       : plan_(&plan),
         points_(&points),
         decode_(&decode),
         choice_(choice),
+        limits_(limits),
+        in_turn_(in_turn),
         mixed_(micro_batches(decode.choice.schedule) == 1 && micro_batches(choice.schedule) == 1),
-        memory_(points.memory(choice, decode.choice, mixed_)),
-        fits_(memory_.fits()),
-        may_take_ms_(limits.tpot_ms * points.tokens_per_request(decode.choice)),
-        longest_wait_ms_(limits.ttft_ms) {
-    if (fits_) prefill_ = step(choice.tokens);
+        tokens_per_step_(points.tokens_per_request(decode.choice)) {}
+
+  // With fewer units answers or prompts would not keep up, even if prompts took no longer beside answers than alone.
+  [[nodiscard]] int fewest_gpus() const {
+    return fewest_units(points_->prefill(choice_, points_->part(choice_.tokens))) * choice_.gpus();
   }
 
-  // Into memory, and prefill into the time that decode leaves: a prompt that just missed a full step waits for all
-  // steps of decode behind it, which alone is not to take longer than TTFT may.
-  [[nodiscard]] bool fits() const { return fits_ && between_ms() <= longest_wait_ms_; }
+  // Simulates the step with prompts. Whether both fit into memory.
+  [[nodiscard]] bool fits() {
+    memory_ = points_->memory(choice_, decode_->choice, mixed_);
+    if (memory_.fits()) prefill_ = step(points_->part(choice_.tokens));
+    return memory_.fits();
+  }
 
-  // Fewer GPUs than `most`, or nothing.
+  // Fewer GPUs than `most`, or nothing. REQUIRES: it fits.
   [[nodiscard]] std::optional<ColocatedOption> option(int most_gpus) const {
-    int low = fewest_units() - 1;
+    int low = fewest_units(prefill_) - 1;
     int high = std::min(kMostTimes * (low + 1), (most_gpus - 1) / choice_.gpus());
     if (high <= low || !at(high).within()) return std::nullopt;
     while (high - low > 1) {
@@ -43,38 +55,22 @@ class Colocated {
     return finished(high);
   }
 
-  // Below which it does not keep up.
-  [[nodiscard]] int fewest_gpus() const { return fewest_units() * choice_.gpus(); }
-
-  // A limit on TTFT that this meets.
-  [[nodiscard]] double reach_ttft_ms() const {
-    return std::max(between_ms(), at(kMostTimes * fewest_units(), INFINITY).ttft_ms);
+  // Limits that this meets. REQUIRES: it fits.
+  [[nodiscard]] Limits reach() const {
+    const State most = at(kMostTimes * fewest_units(prefill_), INFINITY);
+    return {most.ttft_ms, std::max(limits_.tpot_ms, most.tpot_ms), limits_.percentile};
   }
 
  private:
   struct State {
-    double ttft_ms = 0, share = 0, slowdown = 0, busy_slots = 0;
-    bool ttft = false, slots = false;  // are within their limits
-    [[nodiscard]] bool within() const { return ttft && slots; }
+    double ttft_ms = 0, tpot_ms = 0, share = 0, busy_slots = 0;
+    bool ttft = false, tpot = false, slots = false;  // are within their limits
+    [[nodiscard]] bool within() const { return ttft && tpot && slots; }
   };
 
-  [[nodiscard]] StepPoint step(int tokens) const {
-    return mixed_ ? points_->mixed(choice_, decode_->choice, tokens) : points_->prefill(choice_, tokens);
+  [[nodiscard]] StepPoint step(const PromptPart& part) const {
+    return mixed_ ? points_->mixed(choice_, decode_->choice, part) : points_->prefill(choice_, part);
   }
-
-  [[nodiscard]] PrefillQueue queue(double requests_per_s, StepTimes times) const {
-    return {.requests_per_s = requests_per_s,
-            .groups = choice_.unit.attention_groups(),
-            .tokens_per_step = 1.0 * choice_.tokens,
-            .step = std::move(times),
-            .decode_steps_per_ms = 1 / (may_take_ms_ - decode_->step.step_ms),
-            .decode_step_ms = decode_->step.step_ms,
-            .spared_ms = mixed_ ? may_take_ms_ : 0};
-  }
-
-  // After a full step that prefills.
-  [[nodiscard]] double between_ms() const { return queue(0, {}).decode_ms(prefill_.step_ms); }
-  [[nodiscard]] double decode_steps() const { return std::round(between_ms() / decode_->step.step_ms); }
 
   // Of TPOT, over that of decode alone.
   [[nodiscard]] double slowdown(const PrefillTimes& prefill) const {
@@ -82,34 +78,50 @@ class Colocated {
     return 1 / (1 - prefill.share + in_mixed * decode_->step.step_ms);
   }
 
-  // With which full steps of prefill, each followed by those of decode, keep up.
-  [[nodiscard]] int keeping_up() const {
-    const double longer = 1 + between_ms() / prefill_.step_ms;
-    const double units = plan_->traffic.new_tokens_per_s() * longer / (prefill_.tokens_per_s * choice_.gpus());
-    return static_cast<int>(std::ceil(units / kMostBusy));
+  [[nodiscard]] int keeping_up(const StepPoint& prompts) const {
+    const double share = most_share(mixed_, prompts.step_ms, decode_->step.step_ms, limits_.tpot_ms * tokens_per_step_);
+    return static_cast<int>(
+        std::ceil(plan_->traffic.new_tokens_per_s() / (prompts.tokens_per_s * choice_.gpus() * share)));
   }
 
-  [[nodiscard]] int fewest_units() const { return std::max(keeping_up(), decode_->units); }
+  [[nodiscard]] int fewest_units(const StepPoint& prompts) const {
+    return std::max(keeping_up(prompts), decode_->units);
+  }
 
-  [[nodiscard]] State at(int units) const { return at(units, plan_->limits.ttft_ms); }
+  [[nodiscard]] PrefillTimes waits(int units, double limit_ms) const {
+    if (times_.ms.empty()) {
+      times_ = step_times(*points_, choice_.tokens, [&](const PromptPart& part) { return step(part); });
+    }
+    const PrefillQueue queue{.requests_per_s = plan_->traffic.requests_per_s / units,
+                             .groups = choice_.unit.attention_groups(),
+                             .tokens_per_step = 1.0 * choice_.tokens,
+                             .step = times_,
+                             .in_turn = in_turn_,
+                             .cache_hit_share = plan_->traffic.cache_hit_share,
+                             .decode_step_ms = decode_->step.step_ms,
+                             .mixed = mixed_,
+                             .tokens_per_decode_step = tokens_per_step_};
+    return prefill_times(queue, points_->arrivals(), limits_.percentile, limit_ms);
+  }
+
+  [[nodiscard]] State at(int units) const { return at(units, limits_.ttft_ms); }
   [[nodiscard]] State at(int units, double limit_ms) const {
-    if (times_.ms.empty()) times_ = step_times(choice_.tokens, [&](int tokens) { return step(tokens).step_ms; });
-    const PrefillTimes prefill = prefill_times(queue(plan_->traffic.requests_per_s / units, times_),
-                                               points_->arrivals(), plan_->limits.percentile, limit_ms);
-    const double slower = slowdown(prefill);
-    State state{prefill.ttft_ms, prefill.share, slower, decode_->busy_slots * slower};
+    const PrefillTimes waited = waits(units, limit_ms);
+    State state{waited.ttft_ms, waited.tpot_ms, waited.share, decode_->busy_slots * slowdown(waited)};
     const double slots = 1.0 * units * choice_.unit.attention_groups() * decode_->choice.batch_size;
-    state.ttft = state.ttft_ms <= plan_->limits.ttft_ms;
-    state.slots = share_that_waits(slots, state.busy_slots) <= 1 - plan_->limits.percentile / 100;
+    state.ttft = state.ttft_ms <= limits_.ttft_ms;
+    state.tpot = state.tpot_ms <= limits_.tpot_ms;
+    state.slots = share_that_waits(slots, state.busy_slots) <= 1 - limits_.percentile / 100;
     return state;
   }
 
   // What a unit less would be short of.
   [[nodiscard]] std::string bound_by(int units) const {
     if (units == 1) return network_or_compute(prefill_.exposed_ms, prefill_.step_ms);
-    if (units <= keeping_up()) return "tpot";  // which decode's steps between those of prefill are for
+    if (units <= keeping_up(prefill_)) return "tpot";
     const State less = at(units - 1);
-    return less.ttft ? decode_->bound_by : "ttft";
+    if (!less.ttft) return "ttft";
+    return less.tpot ? decode_->bound_by : "tpot";
   }
 
   // Beside the prompts that share the GPU.
@@ -126,9 +138,9 @@ class Colocated {
     PrefillOption prefill{.choice = choice_, .step = prefill_, .units = units};
     prefill.ttft_ms = state.ttft_ms;
     prefill.utilization = state.share;
-    ColocatedOption option{*decode_, std::move(prefill), memory_, mixed_, static_cast<int>(decode_steps())};
+    ColocatedOption option{*decode_, std::move(prefill), memory_, mixed_};
     option.decode.units = units;
-    option.decode.tpot_ms *= state.slowdown;
+    option.decode.tpot_ms = state.tpot_ms;
     option.decode.busy_slots = state.busy_slots;
     option.decode.fits_requests = most_requests();
     option.decode.bound_by = option.prefill.bound_by = bound_by(units);
@@ -139,27 +151,14 @@ class Colocated {
   const Points* points_;
   const DecodeOption* decode_;
   PrefillChoice choice_;
+  Limits limits_;
+  bool in_turn_;  // requests go to groups
   bool mixed_;
-  GpuMemory memory_;
-  bool fits_;
-  double may_take_ms_;  // a step, on average
-  double longest_wait_ms_;
-  StepPoint prefill_;        // a full step that prefills
+  double tokens_per_step_;  // of a request
+  GpuMemory memory_{};
+  StepPoint prefill_;        // a full step with prompts
   mutable StepTimes times_;  // of parts of it, once they are asked for: many choices never are
 };
-
-// Nothing where decode alone is no faster than the limit, or the two do not go together.
-std::optional<Colocated> beside(const Plan& plan, const Points& points, const DecodeOption& decode,
-                                const PrefillChoice& choice, const Limits& limits) {
-  if (decode.tpot_ms >= limits.tpot_ms) return std::nullopt;
-  try {
-    Colocated candidate(plan, points, decode, choice, limits);
-    if (candidate.fits()) return candidate;
-  } catch (const SpecError&) {
-    return std::nullopt;  // what `set` asks of prefill may not go with decode
-  }
-  return std::nullopt;
-}
 
 // As deployments are ranked; of those that are alike, the one with fewer requests and smaller steps.
 bool is_better(const ColocatedOption& a, const ColocatedOption& b) {
@@ -171,6 +170,15 @@ bool is_better(const ColocatedOption& a, const ColocatedOption& b) {
   return rank(a) < rank(b);
 }
 
+// Both fit, and what `set` asks of prefill goes with decode.
+bool goes(Colocated& way) {
+  try {
+    return way.fits();
+  } catch (const SpecError&) {
+    return false;
+  }
+}
+
 bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
   return prefill.unit == decode.unit && prefill.redundant_experts == decode.redundant_experts;
 }
@@ -180,20 +188,28 @@ bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
 std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points, const DecodeFamily& family,
                                                 const std::vector<PrefillChoice>& choices) {
   constexpr int kMostGpus = 1 << 30;
-  std::vector<Colocated> candidates;
+  struct Candidate {
+    Colocated way;
+    int fewest_gpus = 0;
+  };
+  std::vector<Candidate> candidates;
+  if (family.options.empty()) return std::nullopt;
+  const bool in_turn = points.routes_in_turn(family.choice);
   for (const DecodeOption& decode : family.options) {
+    if (decode.tpot_ms >= plan.limits.tpot_ms) continue;
     for (const PrefillChoice& choice : choices) {
       if (!same_unit(choice, family.choice)) continue;
-      if (auto candidate = beside(plan, points, decode, choice, plan.limits))
-        candidates.push_back(*std::move(candidate));
+      const Colocated way(plan, points, decode, choice, plan.limits, in_turn);
+      candidates.push_back({way, way.fewest_gpus()});
     }
   }
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Colocated& a, const Colocated& b) { return a.fewest_gpus() < b.fewest_gpus(); });
+                   [](const Candidate& a, const Candidate& b) { return a.fewest_gpus < b.fewest_gpus; });
   std::optional<ColocatedOption> best;
-  for (const Colocated& candidate : candidates) {
-    if (best && candidate.fewest_gpus() > best->gpus()) break;  // the next ones need more still
-    auto option = candidate.option(best ? best->gpus() + 1 : kMostGpus);
+  for (Candidate& candidate : candidates) {
+    if (best && candidate.fewest_gpus > best->gpus()) break;  // the next ones need more still
+    if (!goes(candidate.way)) continue;
+    auto option = candidate.way.option(best ? best->gpus() + 1 : kMostGpus);
     if (option && (!best || is_better(*option, *best))) best = std::move(option);
   }
   return best;
@@ -203,13 +219,15 @@ std::optional<Limits> colocated_reach(const Plan& plan, const Points& points, co
                                       const std::vector<PrefillChoice>& choices) {
   if (family.options.empty()) return std::nullopt;
   const DecodeOption& decode = family.options.front();
+  const bool in_turn = points.routes_in_turn(family.choice);
   std::optional<Limits> least;
   for (const double tpot_ms : {plan.limits.tpot_ms, 1.25 * decode.tpot_ms, 2 * decode.tpot_ms}) {
+    if (decode.tpot_ms >= tpot_ms) continue;
     for (const PrefillChoice& choice : choices) {
       if (!same_unit(choice, family.choice)) continue;
-      const auto colocated = beside(plan, points, decode, choice, {INFINITY, tpot_ms, plan.limits.percentile});
-      if (!colocated) continue;
-      const Limits reach{colocated->reach_ttft_ms(), tpot_ms, plan.limits.percentile};
+      Colocated way(plan, points, decode, choice, {INFINITY, tpot_ms, plan.limits.percentile}, in_turn);
+      if (!goes(way)) continue;
+      const Limits reach = way.reach();
       if (!least || widening(reach, plan.limits) < widening(*least, plan.limits)) least = reach;
     }
   }

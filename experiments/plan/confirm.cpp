@@ -38,7 +38,6 @@ ServeWorkload workload_of(const Plan& plan, const Deployment& deployment) {
   w.rates = {plan.traffic.requests_per_s};
   w.tokens = deployment.prefill_choice.tokens;
   w.batch_size = deployment.decode_choice.batch_size;
-  w.overlapped = false;
   w.replicas = deployment.decode.units;
   w.prefill.replicas = deployment.prefill.units;
   w.query_len = 1 + deployment.decode_choice.mtp;
@@ -64,22 +63,41 @@ Confirmation confirmation_of(const ServeLog& log, const ServeWorkload& workload,
   return confirmation;
 }
 
-// Prompts in turn with answers, in steps with them or of their own, at the pace that keeps TPOT.
+// What a step holds is the plan's; who begins, who loses his cache and who gets a request is as the stack has it.
+ServeWorkload as_stack_has_it(ServeWorkload w, const Setup& setup) {
+  w.scheduler = scheduler_of(setup);
+  const ServeWorkload rules = with_defaults(w, setup);
+  w.room = rules.room;
+  w.router = rules.router;
+  return w;
+}
+
+Confirmation confirm_apart(const Plan& plan, const Deployment& deployment, const Points& points,
+                           const Progress& progress) {
+  const PrefillChoice& prefill = deployment.prefill_choice;
+  ServeWorkload w = workload_of(plan, deployment);
+  StepGrids answers = grid_of(plan, points.question(deployment.decode_choice), w, RequestPart::answer);
+  StepGrids prompts = grid_of(plan, points.question(prefill, points.part(prefill.tokens)), w, RequestPart::prompt);
+  w = as_stack_has_it(w, answers.base().setup());
+  const ServeDeployment all = deployment_of(answers, &prompts, w);
+  return confirmation_of(serve_requests(w, all, 1, progress), w, plan.limits.percentile);
+}
+
+// Steps with prompts, of their own or with answers, as soon as there are some.
 Confirmation confirm_colocated(const Plan& plan, const Deployment& deployment, const Points& points,
                                const Progress& progress) {
-  ServeWorkload w = workload_of(plan, deployment);
-  const double token_ms = plan.limits.tpot_ms * points.tokens_per_request(deployment.decode_choice);
-  w.order = deployment.mixed ? PromptOrder::mixed : PromptOrder::first;
-  w.pace = {.steps_per_ms = 1 / (token_ms - deployment.decode.step_ms), .spared_ms = deployment.mixed ? token_ms : 0};
-  w.prefill.replicas = 0;
   const PrefillChoice& prefill = deployment.prefill_choice;
+  const PromptPart part = points.part(prefill.tokens);
+  ServeWorkload w = workload_of(plan, deployment);
+  w.order = deployment.mixed ? PromptOrder::mixed : PromptOrder::first;
+  if (deployment.mixed) w.tokens += w.batch_size * w.query_len;  // the plan's are of prompts alone
+  w.prefill.replicas = 0;
   StepGrids answers = grid_of(plan, points.question(deployment.decode_choice), w, RequestPart::answer);
-  const Points::Question with_prompts = deployment.mixed ? points.question(prefill, deployment.decode_choice, w.tokens)
-                                                         : points.question(prefill, w.tokens);
-  StepGrids prompts = grid_of(plan, with_prompts, w, RequestPart::prompt);
-  // Requests are let in and taken back as the stack does it; what a step holds, and who gets a request, is the plan's.
-  w.scheduler = scheduler_of(answers.base().setup());
-  w.room = with_defaults(w, answers.base().setup()).room;
+  StepGrids prompts = grid_of(
+      plan,
+      deployment.mixed ? points.question(prefill, deployment.decode_choice, part) : points.question(prefill, part), w,
+      RequestPart::prompt);
+  w = as_stack_has_it(w, answers.base().setup());
   ServeDeployment all = deployment_of(answers, nullptr, w);
   all.answers.shape.kv_tokens = deployment.decode.memory.room / (1e6 * answers.base().token_MB());  // beside both sides
   all.answers.step = [&](StepLoad busiest, const StepLoad& mean, const StepState& /*state*/) {
@@ -97,12 +115,8 @@ Confirmation confirm(const Plan& plan, const Deployment& deployment, const Progr
   });
   KnownSteps known;
   const Points points(plan, *machine, known);
-  if (deployment.colocated) return confirm_colocated(plan, deployment, points, progress);
-  const ServeWorkload w = workload_of(plan, deployment);
-  StepGrids answers = grid_of(plan, points.question(deployment.decode_choice), w, RequestPart::answer);
-  StepGrids prompts = grid_of(plan, points.question(deployment.prefill_choice, w.tokens), w, RequestPart::prompt);
-  const ServeDeployment all = deployment_of(answers, &prompts, w);
-  return confirmation_of(serve_requests(w, all, 1, progress), w, plan.limits.percentile);
+  return deployment.colocated ? confirm_colocated(plan, deployment, points, progress)
+                              : confirm_apart(plan, deployment, points, progress);
 }
 
 }  // namespace moeline

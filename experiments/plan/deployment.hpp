@@ -60,8 +60,7 @@ struct Side {
 
 struct Deployment {
   bool colocated = false;
-  bool mixed = false;    ///< of a colocated one: prompts are prefilled in steps that decode as well
-  int decode_steps = 0;  ///< of a colocated one, after a full step that prefills
+  bool mixed = false;  ///< of a colocated one: prompts are prefilled in steps that decode as well
   PrefillChoice prefill_choice;
   DecodeChoice decode_choice;
   Side prefill, decode;

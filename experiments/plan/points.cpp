@@ -9,6 +9,7 @@
 #include "architecture/parameters.hpp"
 #include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/run.hpp"
+#include "experiments/serve/schedulers.hpp"
 #include "schedules/scenario/fold.hpp"
 
 namespace moeline {
@@ -24,6 +25,10 @@ std::string parallelism_of(const Parallelism& unit, const Architecture& model) {
 
 std::string routing_of(int redundant_experts) {
   return redundant_experts == 0 ? "" : fmt::format("routing: {{redundant_experts: {}}}\n", redundant_experts);
+}
+
+std::string keys_of(const PromptPart& part) {
+  return fmt::format("tokens: {}, prompt_len: {}, cached_len: {}", part.tokens, part.length, part.cached);
 }
 
 std::string comm_of(int num_sms) { return num_sms > 0 ? fmt::format("comm: {{num_sms: {}}}\n", num_sms) : ""; }
@@ -46,7 +51,7 @@ Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
       known_(known),
       model_(load_architecture(plan.model, plan.file.string())),
       cached_(cached_tokens(plan.traffic.input, plan.traffic.output)),
-      arrivals_(draw_arrivals(plan.traffic.input.scaled(1 - plan.traffic.cache_hit_share))) {}
+      arrivals_(draw_arrivals(plan.traffic.input, plan.traffic.output)) {}
 
 Points::Question Points::of_machine(std::string scenario, std::vector<std::string> set) const {
   add_facts(machine_, set);
@@ -54,14 +59,14 @@ Points::Question Points::of_machine(std::string scenario, std::vector<std::strin
   return {scenario_head(plan_.model, machine_) + scenario, set};
 }
 
-std::string Points::prompts(int tokens) const {
+PromptPart Points::part(int tokens) const {
   int prompt = tokens_of(plan_.traffic.input.mean_of_tokens());
   int cached = std::min(prompt - 1, static_cast<int>(prompt * plan_.traffic.cache_hit_share));
   if (prompt - cached > tokens) {
     cached += (prompt - cached - tokens) / 2;
     prompt = cached + tokens;
   }
-  return fmt::format("tokens: {}, prompt_len: {}, cached_len: {}", tokens, prompt, cached);
+  return {tokens, prompt, cached};
 }
 
 std::string Points::answers(const DecodeChoice& choice) const {
@@ -72,8 +77,8 @@ std::string Points::answers(const DecodeChoice& choice) const {
                      cached_.deviation, drafts);
 }
 
-Points::Question Points::question(const PrefillChoice& choice, int tokens) const {
-  return of_machine(scenario_of(choice, model_, "phase: prefill, " + prompts(tokens), comm_of(choice.comm_sms)),
+Points::Question Points::question(const PrefillChoice& choice, const PromptPart& part) const {
+  return of_machine(scenario_of(choice, model_, "phase: prefill, " + keys_of(part), comm_of(choice.comm_sms)),
                     plan_.prefill.set);
 }
 
@@ -81,14 +86,15 @@ Points::Question Points::question(const DecodeChoice& choice) const {
   return of_machine(scenario_of(choice, model_, "phase: decode, " + answers(choice), ""), plan_.decode.set);
 }
 
-Points::Question Points::question(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const {
-  const std::string workload = fmt::format("phase: mixed, {}, {}", answers(decode), prompts(tokens));
+Points::Question Points::question(const PrefillChoice& prefill, const DecodeChoice& decode,
+                                  const PromptPart& part) const {
+  const std::string workload = fmt::format("phase: mixed, {}, {}", answers(decode), keys_of(part));
   return of_machine(scenario_of(prefill, model_, workload, comm_of(prefill.comm_sms)), plan_.prefill.set);
 }
 
 std::optional<CommMode> Points::mode(PrefillChoice choice) const {
   choice.comm_sms = 0;
-  return mode(question(choice, std::max(choice.tokens, micro_batches(choice.schedule))));
+  return mode(question(choice, part(std::max(choice.tokens, micro_batches(choice.schedule)))));
 }
 
 std::optional<CommMode> Points::mode(DecodeChoice choice) const {
@@ -113,16 +119,26 @@ Setup Points::setup_of(const Question& question) const {
   return folded(setup);
 }
 
+namespace {
+
+double own_us_of(const Run& run) {
+  return run.setup.scenario.parallelism.attention_groups() == 1 ? to_us(run.metrics.span) : own_us(run);
+}
+
+}  // namespace
+
 StepPoint Points::simulated(const Question& question) const {
   StepPoint point = *known_.get(question.scenario + fmt::format("{}", fmt::join(question.set, "\n")), [&] {
     const Run run = run_scenario(setup_of(question));
     return StepPoint{.step_ms = to_us(run.metrics.span) / 1e3,
+                     .own_ms = own_us_of(run) / 1e3,
                      .exposed_ms = to_us(run.metrics.exposed_comm) / 1e3,
                      .tokens_per_s = tokens_per_s(run),
                      .memory = gpu_memory(run.setup, run.inference()->memory),
                      .known = known_time(run)};
   });
   point.step_ms *= plan_.step_factor;
+  point.own_ms *= plan_.step_factor;
   point.tokens_per_s /= plan_.step_factor;
   return point;
 }
@@ -141,27 +157,28 @@ GpuMemory of_longest(const Setup& setup, const Memory& memory, double tokens) {
 
 }  // namespace
 
-StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const {
-  const Question asked = question(choice, tokens);
+StepPoint Points::prefill(const PrefillChoice& choice, const PromptPart& part) const {
+  const Question asked = question(choice, part);
   StepPoint point = simulated(asked);
   point.memory = of_longest(setup_of(asked), point.memory.held, plan_.traffic.input.longest());
   return point;
 }
 
-StepPoint Points::mixed(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const {
-  StepPoint point = simulated(question(prefill, decode, tokens));
-  point.tokens_per_s = tokens / (point.step_ms / 1e3) / prefill.unit.tp;
+StepPoint Points::mixed(const PrefillChoice& prefill, const DecodeChoice& decode, const PromptPart& part) const {
+  StepPoint point = simulated(question(prefill, decode, part));
+  point.tokens_per_s = part.tokens / (point.step_ms / 1e3) / prefill.unit.tp;
   return point;
 }
 
 GpuMemory Points::memory(const PrefillChoice& choice) const {
-  const Setup setup = setup_of(question(choice, choice.tokens));
+  const Setup setup = setup_of(question(choice, part(choice.tokens)));
   return of_longest(setup, memory_of(setup), plan_.traffic.input.longest());
 }
 
 GpuMemory Points::memory(const PrefillChoice& prefill, const DecodeChoice& decode, bool mixed) const {
   const Setup answers = setup_of(question(decode));
-  const Memory of_answers = memory_of(answers), of_prompts = memory_of(setup_of(question(prefill, prefill.tokens)));
+  const Memory of_answers = memory_of(answers),
+               of_prompts = memory_of(setup_of(question(prefill, part(prefill.tokens))));
   return of_longest(answers, of_both(of_answers, of_prompts, mixed), longest_request());
 }
 
@@ -192,12 +209,27 @@ std::optional<std::string> Points::refused_changes(Question question) const {
 
 std::optional<std::string> Points::refused_changes(PrefillChoice choice) const {
   choice.comm_sms = 0;  // which only one mode takes
-  return refused_changes(question(choice, choice.tokens));
+  return refused_changes(question(choice, part(choice.tokens)));
 }
 
 std::optional<std::string> Points::refused_changes(DecodeChoice choice) const {
   choice.batch_size = micro_batches(choice.schedule);
   return refused_changes(question(choice));
+}
+
+bool Points::routes_in_turn(DecodeChoice choice) const {
+  choice.batch_size = micro_batches(choice.schedule);
+  const Setup setup = setup_of(question(choice));
+  ServeWorkload workload;
+  workload.scheduler = scheduler_of(setup);
+  return with_defaults(workload, setup).router == RouterRule::ranks_in_turn;
+}
+
+double Points::transfer_ms_per_token(const PrefillChoice& choice) const {
+  constexpr int kUsualLength = 2048;
+  const Setup setup = setup_of(question(choice, part(choice.tokens)));
+  return RequestCache(setup).bytes(kUsualLength) / kUsualLength / 1e6 /
+         setup.machine.facts.nic_GBps;  // MB over GB/s: ms
 }
 
 double Points::tokens_per_request(const DecodeChoice& choice) const {
@@ -207,6 +239,17 @@ double Points::tokens_per_request(const DecodeChoice& choice) const {
   return moeline::tokens_per_request(workload);
 }
 
+// Tokens of a cache that the stack keeps free for each request that decodes, beside those that it has.
+double Points::kept_free(const Setup& setup) const {
+  ServeWorkload workload;
+  workload.scheduler = scheduler_of(setup);
+  workload.prefill.replicas = 1;
+  const KvRoom room = with_defaults(workload, setup).room;
+  if (room == KvRoom::reserve) return kReserved;
+  const Lengths& output = plan_.traffic.output;
+  return room == KvRoom::whole ? output.mean_of_tokens() / 2 : 0;  // what those in flight will still write
+}
+
 int Points::most_requests(const DecodeChoice& choice) const {
   constexpr int kMost = 1 << 14;
   const int least = micro_batches(choice.schedule);  // one for each
@@ -214,6 +257,7 @@ int Points::most_requests(const DecodeChoice& choice) const {
   fewest.batch_size = least;
   Setup setup = setup_of(question(fewest));
   const RequestCache cache(setup);
+  std::get<DecodeWorkload>(setup.scenario.workload).kv_len += static_cast<int>(kept_free(setup));
   const auto fits = [&](int requests) {
     std::get<DecodeWorkload>(setup.scenario.workload).batch_size = requests;
     return of_longest(setup, memory_of(setup), cache, longest_request()).fits();

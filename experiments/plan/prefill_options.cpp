@@ -12,6 +12,7 @@ namespace {
 struct Candidate {
   PrefillChoice choice;
   StepPoint step;
+  double transfer_ms_per_token = 0;
   int fewest_units = 0;  // that keep up
 };
 
@@ -20,29 +21,33 @@ class Prefill {
   Prefill(const Plan& plan, const Points& points) : plan_(plan), points_(points) {}
 
   [[nodiscard]] Candidate candidate(const PrefillChoice& choice) const {
-    Candidate candidate{choice, points_.prefill(choice, choice.tokens)};
+    Candidate candidate{choice, points_.prefill(choice, points_.part(choice.tokens)),
+                        points_.transfer_ms_per_token(choice)};
     const double units = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * choice.gpus());
     candidate.fewest_units = static_cast<int>(std::ceil(units / kMostBusy));
     return candidate;
   }
 
-  [[nodiscard]] double ttft(const Candidate& candidate, const StepTimes& times, double units, double limit_ms) const {
+  [[nodiscard]] PrefillTimes waits(const Candidate& candidate, const StepTimes& times, double units,
+                                   double limit_ms) const {
     const PrefillQueue queue{.requests_per_s = plan_.traffic.requests_per_s / units,
                              .groups = candidate.choice.unit.attention_groups(),
                              .tokens_per_step = 1.0 * candidate.choice.tokens,
-                             .step = times};
-    return prefill_times(queue, points_.arrivals(), plan_.limits.percentile, limit_ms).ttft_ms;
+                             .step = times,
+                             .cache_hit_share = plan_.traffic.cache_hit_share,
+                             .transfer_ms_per_token = candidate.transfer_ms_per_token};
+    return prefill_times(queue, points_.arrivals(), plan_.limits.percentile, limit_ms);
   }
 
   [[nodiscard]] double shortest_ttft(const Candidate& candidate, const StepTimes& times) const {
-    return ttft(candidate, times, kMostTimes * candidate.fewest_units, INFINITY);
+    return waits(candidate, times, kMostTimes * candidate.fewest_units, INFINITY).ttft_ms;
   }
 
   // The fewest units within the limit, no more than `most`.
   [[nodiscard]] std::optional<PrefillOption> option(const Candidate& candidate, const StepTimes& times,
                                                     int most) const {
     const double limit_ms = plan_.limits.ttft_ms;
-    const auto within = [&](int units) { return ttft(candidate, times, units, limit_ms) <= limit_ms; };
+    const auto within = [&](int units) { return waits(candidate, times, units, limit_ms).ttft_ms <= limit_ms; };
     int low = candidate.fewest_units - 1;
     int high = std::max(low + 1, 1);
     for (int step = 1; !within(high); step *= 2) {
@@ -55,8 +60,9 @@ class Prefill {
       (within(middle) ? high : low) = middle;
     }
     PrefillOption option{.choice = candidate.choice, .step = candidate.step, .units = high};
-    option.ttft_ms = ttft(candidate, times, high, limit_ms);
-    option.utilization = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * option.gpus());
+    const PrefillTimes waited = waits(candidate, times, high, limit_ms);
+    option.ttft_ms = waited.ttft_ms;
+    option.utilization = waited.share;
     const bool more = high > candidate.fewest_units;
     option.bound_by = more ? "ttft" : network_or_compute(candidate.step.exposed_ms, candidate.step.step_ms);
     return option;
@@ -94,14 +100,21 @@ bool is_better(const PrefillOption& a, const PrefillOption& b) {
   return rank(a) < rank(b);
 }
 
-StepTimes step_times(int tokens, const std::function<double(int)>& step_ms) {
+StepTimes step_times(const Points& points, int tokens, const std::function<StepPoint(const PromptPart&)>& step) {
   StepTimes times;
   for (const int share : {16, 4, 1}) {
     const int part = std::max(2, tokens / share);
     if (!times.tokens.empty() && part <= times.tokens.back()) continue;
+    const PromptPart prompts = points.part(part);
+    const StepPoint point = step(prompts);
     times.tokens.push_back(part);
-    times.ms.push_back(step_ms(part));
+    times.ms.push_back(point.step_ms);
+    times.own_ms.push_back(point.own_ms);
+    times.seen.push_back(prompts.length);
   }
+  const PromptPart full = points.part(tokens);
+  const double own_ms = step(full.behind(full.length)).own_ms;
+  times.ms_per_pair = std::max(0.0, own_ms - times.own_ms.back()) / (1.0 * full.tokens * full.length);
   return times;
 }
 
@@ -112,8 +125,8 @@ PrefillFamily prefill_family(const Plan& plan, const Points& points, const std::
   for (const Candidate& candidate : candidates) family.fitting.push_back(candidate.choice);
   for (const Candidate& candidate : candidates) {
     if (family.best && candidate.fewest_units > family.best->units) break;  // the next ones need more still
-    const StepTimes times = step_times(candidate.choice.tokens,
-                                       [&](int tokens) { return points.prefill(candidate.choice, tokens).step_ms; });
+    const StepTimes times = step_times(points, candidate.choice.tokens,
+                                       [&](const PromptPart& part) { return points.prefill(candidate.choice, part); });
     const double shortest = prefill.shortest_ttft(candidate, times);
     if (family.shortest_ttft_ms == 0 || shortest < family.shortest_ttft_ms) family.shortest_ttft_ms = shortest;
     if (shortest > plan.limits.ttft_ms) continue;

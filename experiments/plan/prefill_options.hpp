@@ -44,7 +44,8 @@ struct PrefillFamily {
 [[nodiscard]] PrefillFamily prefill_family(const Plan& plan, const Points& points,
                                            const std::vector<PrefillChoice>& choices);
 
-/// Of a step with all its tokens and of smaller ones. `step_ms`: by tokens.
-[[nodiscard]] StepTimes step_times(int tokens, const std::function<double(int)>& step_ms);
+/// Of a step with so many tokens and of smaller ones, and of one of prompts twice as long. `step`: simulated.
+[[nodiscard]] StepTimes step_times(const Points& points, int tokens,
+                                   const std::function<StepPoint(const PromptPart&)>& step);
 
 }  // namespace moeline

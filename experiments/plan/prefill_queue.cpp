@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <numeric>
 
 namespace moeline {
 namespace {
@@ -12,135 +11,202 @@ constexpr double kFewestRequests = 5'000, kMostRequests = 50'000;  // requests
 
 struct Request {
   double arrival_ms = 0;
-  double tokens = 0;  // left to prefill
+  double length = 0;  // tokens of the prompt
+  double left = 0;    // of these, to compute
+  double answer = 0;  // tokens
+};
+
+// Tokens that a request has got which decodes all along, by time: linear between marks.
+class Tokens {
+ public:
+  void add(double ms, double more) {
+    at_ms_.push_back(ms);
+    tokens_.push_back(more + (tokens_.empty() ? 0 : tokens_.back()));
+  }
+  [[nodiscard]] std::size_t last() const { return at_ms_.size() - 1; }
+
+  // From a mark on until so many more are there; not a number where that is behind the last one.
+  [[nodiscard]] double ms_until(std::size_t mark, double more) const {
+    const double wanted = tokens_[mark] + more;
+    const auto begin = tokens_.begin() + static_cast<std::ptrdiff_t>(mark);
+    const auto right = std::lower_bound(begin, tokens_.end(), wanted);
+    if (right == tokens_.end()) return NAN;
+    const auto i = static_cast<std::size_t>(right - tokens_.begin());
+    if (i == mark) return 0;
+    const double share = (wanted - tokens_[i - 1]) / (tokens_[i] - tokens_[i - 1]);
+    return at_ms_[i - 1] + share * (at_ms_[i] - at_ms_[i - 1]) - at_ms_[mark];
+  }
+
+ private:
+  std::vector<double> at_ms_, tokens_;
+};
+
+// A request whose first token is there.
+struct Answering {
+  std::size_t mark = 0;
+  double more = 0;  // tokens that are to come
 };
 
 class Unit {
  public:
   Unit(const PrefillQueue& queue, const Arrivals& arrivals, std::size_t requests)
-      : queue_(queue),
-        arrivals_(arrivals),
-        requests_(requests),
-        queues_(static_cast<std::size_t>(queue.groups)),
-        tokens_(queues_.size(), 0),
-        least_first_(queues_.size()) {
-    std::iota(least_first_.begin(), least_first_.end(), std::size_t{0});
+      : queue_(queue), arrivals_(arrivals), requests_(requests), queues_(static_cast<std::size_t>(queue.groups)) {
     arrive();
   }
 
   // Of all requests, in the order in which they are done; of fewer, once `most_late` have taken longer than `limit_ms`.
   std::vector<double> ttfts_ms(double limit_ms, std::size_t most_late) {
     while (done_.size() < requests_ && late_ <= most_late) {
-      admit();
-      if (waiting_ == 0) {
-        restart_clock();
-        continue;
-      }
-      step(limit_ms);
+      compose();
+      waiting_ == 0 ? pause() : step(limit_ms);
     }
     return std::move(done_);
   }
 
-  [[nodiscard]] double share() const { return in_steps_ms_ / (before_ms_ + now_ms_); }
+  // Of those done after the first so many.
+  [[nodiscard]] std::vector<double> tpots_ms(std::size_t behind) const {
+    std::vector<double> tpots;
+    for (std::size_t i = behind; i < answering_.size(); ++i) {
+      const double ms = tokens_.ms_until(answering_[i].mark, answering_[i].more);
+      if (answering_[i].more > 0 && !std::isnan(ms)) tpots.push_back(ms / answering_[i].more);
+    }
+    return tpots;
+  }
+
+  [[nodiscard]] double share() const { return in_steps_ms_ / now_ms_; }
   [[nodiscard]] double step_ms() const { return in_steps_ms_ / std::max(1, steps_); }
 
  private:
+  [[nodiscard]] bool decodes() const { return queue_.decode_step_ms > 0; }
+
   void arrive() {
     if (came_ == requests_) {
       next_.arrival_ms = INFINITY;
       return;
     }
     next_.arrival_ms += arrivals_.gaps[came_] / queue_.requests_per_s * 1e3;
-    next_.tokens = arrivals_.tokens[came_++];
+    next_.length = arrivals_.prompts[came_];
+    next_.left = next_.length * (1 - queue_.cache_hit_share);
+    next_.answer = arrivals_.answers[came_++];
   }
 
-  // A heap whose first is the GPU with the fewest tokens, of equal ones the first: a step has changed all of them.
-  void admit() {
-    if (next_.arrival_ms > now_ms_) return;
-    const auto more_tokens = [&](std::size_t a, std::size_t b) {
-      return tokens_[a] != tokens_[b] ? tokens_[a] > tokens_[b] : a > b;
-    };
-    std::make_heap(least_first_.begin(), least_first_.end(), more_tokens);
-    while (next_.arrival_ms <= now_ms_) {
-      std::pop_heap(least_first_.begin(), least_first_.end(), more_tokens);
-      const std::size_t gpu = least_first_.back();
-      queues_[gpu].push_back(next_);
-      tokens_[gpu] += next_.tokens;
-      std::push_heap(least_first_.begin(), least_first_.end(), more_tokens);
+  [[nodiscard]] std::deque<Request>& next_group() {
+    if (queue_.in_turn) return queues_[turn_++ % queues_.size()];
+    const auto fewer = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+    return *std::min_element(queues_.begin(), queues_.end(), fewer);
+  }
+
+  void admit_until(double ms) {
+    while (next_.arrival_ms <= ms) {
+      next_group().push_back(next_);
       ++waiting_;
       arrive();
     }
   }
 
-  // Where nobody waits, at the next arrival: a wait of milliseconds would be lost in the digits of a century's.
-  void restart_clock() {
-    before_ms_ += next_.arrival_ms;
-    now_ms_ = next_.arrival_ms = 0;
+  // A step that is made up while the one before runs has those that came before that one began; where nothing runs,
+  // all.
+  void compose() {
+    admit_until(queue_.overlapped ? step_start_ms_ : now_ms_);
+    if (waiting_ == 0 && !decodes()) admit_until(now_ms_);
   }
 
-  // A prompt that does not fit into what is left of the step is cut.
+  // Until someone comes; what decodes meanwhile goes on step by step.
+  void pause() {
+    if (!decodes()) {
+      now_ms_ = step_start_ms_ = next_.arrival_ms;
+      return;
+    }
+    const double steps = std::max(1.0, std::ceil((next_.arrival_ms - now_ms_) / queue_.decode_step_ms));
+    now_ms_ += steps * queue_.decode_step_ms;
+    step_start_ms_ = now_ms_ - queue_.decode_step_ms;
+    tokens_.add(now_ms_, steps * queue_.tokens_per_decode_step);
+  }
+
+  // What is left of a step goes to the first part of a prompt that does not fit.
+  PromptWork take(std::deque<Request>& group, std::vector<Request>& computed) const {
+    PromptWork work;
+    while (!group.empty() && work.tokens < queue_.tokens_per_step) {
+      Request& first = group.front();
+      const double part = std::min(first.left, queue_.tokens_per_step - work.tokens);
+      first.left -= part;
+      work.tokens += part;
+      work.pairs += part * (first.length - first.left);
+      if (first.left > 0) break;
+      computed.push_back(first);
+      group.pop_front();
+    }
+    return work;
+  }
+
   void step(double limit_ms) {
-    double fullest = 0;
-    std::vector<double> arrivals;  // of those done
-    for (std::size_t gpu = 0; gpu < queues_.size(); ++gpu) {
-      double taken = 0;
-      while (!queues_[gpu].empty() && taken < queue_.tokens_per_step) {
-        Request& first = queues_[gpu].front();
-        const double part = std::min(first.tokens, queue_.tokens_per_step - taken);
-        taken += part;
-        first.tokens -= part;
-        if (first.tokens > 0) break;
-        arrivals.push_back(first.arrival_ms);
-        queues_[gpu].pop_front();
-      }
-      tokens_[gpu] -= taken;
-      fullest = std::max(fullest, taken);
+    PromptWork busiest, sum;
+    std::vector<Request> computed;
+    for (std::deque<Request>& group : queues_) {
+      const PromptWork work = take(group, computed);
+      busiest = {std::max(busiest.tokens, work.tokens), std::max(busiest.pairs, work.pairs)};
+      sum = {sum.tokens + work.tokens, sum.pairs + work.pairs};
     }
-    const double step_ms = queue_.step.at(fullest);
-    now_ms_ += step_ms;
-    in_steps_ms_ += step_ms;
+    const auto groups = static_cast<double>(queues_.size());
+    const double ms = queue_.step.at(busiest, {sum.tokens / groups, sum.pairs / groups});
+    step_start_ms_ = now_ms_;
+    now_ms_ += ms;
+    in_steps_ms_ += ms;
     ++steps_;
-    for (const double arrival : arrivals) {
-      done_.push_back(now_ms_ - arrival);
-      if (done_.back() > limit_ms) ++late_;
-    }
-    waiting_ -= arrivals.size();
-    now_ms_ += queue_.decode_ms(step_ms);
+    if (decodes()) tokens_.add(now_ms_, queue_.mixed ? queue_.tokens_per_decode_step : 0);
+    for (const Request& each : computed) finish(each, limit_ms);
+    waiting_ -= computed.size();
+  }
+
+  void finish(const Request& request, double limit_ms) {
+    done_.push_back(now_ms_ - request.arrival_ms + queue_.transfer_ms_per_token * request.length);
+    if (done_.back() > limit_ms) ++late_;
+    if (decodes()) answering_.push_back({tokens_.last(), request.answer - 1});
   }
 
   const PrefillQueue& queue_;
   const Arrivals& arrivals_;
   std::size_t requests_;
-  std::vector<std::deque<Request>> queues_;  // by GPU
-  std::vector<double> tokens_;               // of all requests in them
-  std::vector<std::size_t> least_first_;     // GPUs
+  std::vector<std::deque<Request>> queues_;  // by group
   Request next_;
-  std::size_t came_ = 0, waiting_ = 0, late_ = 0;
+  std::size_t came_ = 0, waiting_ = 0, late_ = 0, turn_ = 0;
   int steps_ = 0;
-  double now_ms_ = 0, before_ms_ = 0, in_steps_ms_ = 0;
+  double now_ms_ = 0, step_start_ms_ = 0, in_steps_ms_ = 0;
   std::vector<double> done_;
+  Tokens tokens_;
+  std::vector<Answering> answering_;
 };
+
+double between(const std::vector<double>& x, const std::vector<double>& y, double at) {
+  const auto right = std::upper_bound(x.begin(), x.end(), at);
+  if (right == x.begin()) return y.front();
+  if (right == x.end()) return y.back();
+  const auto i = static_cast<std::size_t>(right - x.begin());
+  return y[i - 1] + (y[i] - y[i - 1]) * (at - x[i - 1]) / (x[i] - x[i - 1]);
+}
+
+double ranked_at(std::vector<double>& all, double percentile) {
+  if (all.empty()) return 0;
+  const auto place = static_cast<std::ptrdiff_t>(percentile / 100 * static_cast<double>(all.size() - 1));
+  std::nth_element(all.begin(), all.begin() + place, all.end());
+  return all[static_cast<std::size_t>(place)];
+}
 
 }  // namespace
 
-double StepTimes::at(double tokens_of_fullest) const {
-  const auto right = std::upper_bound(tokens.begin(), tokens.end(), tokens_of_fullest);
-  if (right == tokens.begin()) return ms.front();
-  if (right == tokens.end()) return ms.back();
-  const auto i = static_cast<std::size_t>(right - tokens.begin());
-  return ms[i - 1] + (ms[i] - ms[i - 1]) * (tokens_of_fullest - tokens[i - 1]) / (tokens[i] - tokens[i - 1]);
+double StepTimes::at(const PromptWork& busiest, const PromptWork& mean) const {
+  const double uneven = between(tokens, own_ms, busiest.tokens) - between(tokens, own_ms, mean.tokens);
+  const double beyond = busiest.pairs - busiest.tokens * between(tokens, seen, busiest.tokens);
+  return between(tokens, ms, mean.tokens) + uneven + beyond * ms_per_pair;
 }
 
-double PrefillQueue::decode_ms(double after_step_ms) const {
-  return std::ceil(std::max(0.0, after_step_ms - spared_ms) * decode_steps_per_ms) * decode_step_ms;
-}
-
-Arrivals draw_arrivals(const Lengths& new_tokens) {
+Arrivals draw_arrivals(const Lengths& prompts, const Lengths& answers) {
   Random random(1);
   Arrivals arrivals;
   for (int i = 0; i < kMostRequests; ++i) {
     arrivals.gaps.push_back(-std::log(1 - random.uniform()));
-    arrivals.tokens.push_back(new_tokens.draw(random));
+    arrivals.prompts.push_back(prompts.draw(random));
+    arrivals.answers.push_back(answers.draw(random));
   }
   return arrivals;
 }
@@ -148,16 +214,16 @@ Arrivals draw_arrivals(const Lengths& new_tokens) {
 PrefillTimes prefill_times(const PrefillQueue& queue, const Arrivals& arrivals, double percentile, double limit_ms) {
   constexpr double kSteps = 250;
   constexpr double kFirst = 0.1;  // left out: nobody was there yet
-  const double per_step = queue.requests_per_s * (queue.step.ms.back() + queue.decode_ms(queue.step.ms.back())) / 1e3;
+  const double per_step = queue.requests_per_s * queue.step.ms.back() / 1e3;
   const double requests = std::floor(std::clamp(kSteps * per_step, kFewestRequests, kMostRequests));
   Unit unit(queue, arrivals, static_cast<std::size_t>(requests));
   const double most_late = requests * (kFirst + (1 - kFirst) * (1 - percentile / 100)) + 1;
   std::vector<double> all = unit.ttfts_ms(limit_ms, static_cast<std::size_t>(most_late));
-  if (static_cast<double>(all.size()) < requests) return {INFINITY, unit.share(), unit.step_ms()};
-  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kFirst * requests));
-  const auto place = static_cast<std::ptrdiff_t>(percentile / 100 * static_cast<double>(all.size() - 1));
-  std::nth_element(all.begin(), all.begin() + place, all.end());
-  return {all[static_cast<std::size_t>(place)], unit.share(), unit.step_ms()};
+  if (static_cast<double>(all.size()) < requests) return {INFINITY, INFINITY, unit.share(), unit.step_ms()};
+  const double first = kFirst * requests;
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first));
+  std::vector<double> tpots = unit.tpots_ms(static_cast<std::size_t>(first));
+  return {ranked_at(all, percentile), ranked_at(tpots, percentile), unit.share(), unit.step_ms()};
 }
 
 }  // namespace moeline

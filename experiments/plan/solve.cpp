@@ -160,7 +160,6 @@ std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
   }
   for (const ColocatedOption& option : ways.colocated) {
     list.push_back(deployment(plan, *ways.machine, option.prefill, option.decode, true));
-    list.back().decode_steps = option.decode_steps;
     list.back().mixed = option.mixed;
     list.back().prefill.memory = list.back().decode.memory = option.memory;
   }

@@ -6,6 +6,8 @@
 #include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/sustained_clock.hpp"
 #include "hardware/provenance.hpp"
+#include "schedules/lowering/inference_program.hpp"
+#include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
 namespace {
@@ -146,6 +148,19 @@ double solo_us(const Run& run) {
   double sum = 0;
   for (const ProvenanceUse& use : run.program.provenance) sum += use.solo_us;
   return sum;
+}
+
+double own_us(const Run& run) {
+  std::vector<Block> layers = inference_blocks(run.setup);
+  std::erase_if(layers, [](const Block& block) { return !is_layer(block.kind); });
+  const bool shared_beside = run.setup.scenario.shared_experts == SharedExperts::beside;
+  double own = 0;
+  for (const PhaseTimes& phase : run.phases) {
+    const bool routed = phase.phase == "mlp" && layers[phase.layer].kind == BlockKind::moe_layer;
+    if (is_transfer(phase.phase) || routed || (phase.phase == "shared" && shared_beside)) continue;
+    own += to_us(phase.span()) * run.setup.fold.repeats(static_cast<int>(phase.layer));
+  }
+  return own;
 }
 
 double barrier_us(const Run& run) {

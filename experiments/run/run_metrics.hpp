@@ -65,6 +65,9 @@ struct KnownTime {
 
 /// Solo time of kernels that cost the same whatever their size, over that of all kernels.
 [[nodiscard]] double lumped_share(const Run& run);
+/// Of a step of inference, what an attention group does for itself, however busy the others are: all layers' phases but
+/// dispatch, experts and combine.
+[[nodiscard]] double own_us(const Run& run);
 /// Time in barriers, on average over the ranks.
 [[nodiscard]] double barrier_us(const Run& run);
 /// Time in which the compute stream of rank 0 waits for communication (timeline/metrics.hpp).

@@ -18,34 +18,45 @@ constexpr std::uint64_t kAcceptanceStream = 16, kDrawsStream = 1 << 20;
 
 bool has_both(const StepLoad& load) { return load.answers > 0 && load.prompts > 0 && !load.apart; }
 
+// Keys that all answers, or all tokens of prompts, see; and those of all prompts, each once.
+double seen_by_answers(const StepLoad& load) { return load.answers * load.keys; }
+double seen_by_prompts(const StepLoad& load) { return load.prompts * load.seen; }
+double of_prompts(const StepLoad& load) { return load.parts * load.seen; }
+
+double share_of(double sum, double count) { return count > 0 ? sum / count : 0; }
+
+// Of each kind of work the most that a group has: long prompts are not as many as another group's short ones.
 StepLoad busier(const StepLoad& a, const StepLoad& b) {
-  return {
-      .answers = std::max(a.answers, b.answers),
-      .keys = std::max(a.keys, b.keys),
-      .prompts = std::max(a.prompts, b.prompts),
-      .seen = std::max(a.seen, b.seen),
-      .parts = std::max(a.parts, b.parts),
-      .moved_MB = std::max(a.moved_MB, b.moved_MB),
-      .apart = (a.answers > 0 || b.answers > 0) && (a.prompts > 0 || b.prompts > 0) && !has_both(a) && !has_both(b)};
+  const auto most = [&](const auto& work) { return std::max(work(a), work(b)); };
+  StepLoad load{.answers = std::max(a.answers, b.answers),
+                .prompts = std::max(a.prompts, b.prompts),
+                .moved_MB = std::max(a.moved_MB, b.moved_MB)};
+  load.keys = share_of(most(seen_by_answers), load.answers);
+  load.seen = share_of(most(seen_by_prompts), load.prompts);
+  load.parts = share_of(most(of_prompts), load.seen);
+  load.apart = load.answers > 0 && load.prompts > 0 && !has_both(a) && !has_both(b);
+  return load;
 }
 
 // Keys as tokens have them, not groups.
 StepLoad mean_of(const std::vector<StepLoad>& loads) {
   StepLoad sum;
+  double keys = 0, seen = 0, parts = 0;
   for (const StepLoad& load : loads) {
     sum.answers += load.answers;
-    sum.keys += load.answers * load.keys;
     sum.prompts += load.prompts;
-    sum.seen += load.prompts * load.seen;
-    sum.parts += load.parts;
     sum.moved_MB += load.moved_MB;
+    keys += seen_by_answers(load);
+    seen += seen_by_prompts(load);
+    parts += of_prompts(load);
   }
   const auto groups = static_cast<double>(loads.size());
+  const double mean_seen = share_of(seen, sum.prompts);
   return {.answers = sum.answers / groups,
-          .keys = sum.answers > 0 ? sum.keys / sum.answers : 0,
+          .keys = share_of(keys, sum.answers),
           .prompts = sum.prompts / groups,
-          .seen = sum.prompts > 0 ? sum.seen / sum.prompts : 0,
-          .parts = sum.parts / groups,
+          .seen = mean_seen,
+          .parts = share_of(parts, mean_seen) / groups,
           .moved_MB = sum.moved_MB / groups};
 }
 
@@ -136,17 +147,18 @@ StepLoad Replica::take_up(Group& group) {
   }
   load.moved_MB = group.moved_MB + experts_MB_;
   int left = prompts_wait_ ? 0 : w_.tokens - static_cast<int>(load.answers) * w_.query_len;
-  double seen = 0;
+  double seen = 0, keys = 0;
   group.chunks.clear();
   for (auto each = group.prompts.begin(); each != group.prompts.end() && left > 0; ++each) {
     const int chunk = std::min(left, each->length - each->computed);
+    keys += each->computed + chunk;
     seen += static_cast<double>(chunk) * (each->computed + chunk);
     load.prompts += chunk;
     left -= chunk;
     group.chunks.push_back(chunk);
   }
-  load.parts = static_cast<double>(group.chunks.size());
-  if (load.prompts > 0) load.seen = seen / load.prompts;
+  load.seen = share_of(seen, load.prompts);
+  load.parts = share_of(keys, load.seen);
   return load;
 }
 
@@ -180,14 +192,6 @@ StepTime Replica::time_of(const StepLoad& busiest, const StepLoad& mean) const {
   return time;
 }
 
-void Replica::keep_pace(double ms) {
-  if (step_.busiest.prompts > 0) {
-    owed_steps_ += std::max(0.0, ms - w_.pace.spared_ms) * w_.pace.steps_per_ms;
-  } else {
-    owed_steps_ = prompts_paced_ ? owed_steps_ - 1 : 0;
-  }
-}
-
 // By how much a step of so many ms is longer for answers.
 void Replica::tell_beside(double ms) {
   const StepLoad &busiest = step_.busiest, &mean = step_.mean;
@@ -210,8 +214,7 @@ bool Replica::delays_prompts() {
 bool Replica::begin(double now_ms) {
   if (part_ != RequestPart::answer) compose(now_ms);
   const auto any = [&](const auto& has) { return std::any_of(groups_.begin(), groups_.end(), has); };
-  prompts_paced_ = owed_steps_ >= 1 && any([](const Group& group) { return !group.answers.empty(); });
-  prompts_wait_ = prompts_paced_ || delays_prompts();
+  prompts_wait_ = delays_prompts();
   const auto has_prompts = [](const Group& group) { return !group.prompts.empty(); };
   const bool all_alone = w_.order == PromptOrder::first && any(has_prompts);
   for (Group& group : groups_) {
@@ -238,7 +241,6 @@ bool Replica::begin(double now_ms) {
   step_.graph_batch = time.graph_batch;
   tell_beside(time.ms);
   keep_moving(step_.mean.moved_MB > 0 ? time.left_MB / step_.mean.moved_MB : 0);
-  keep_pace(time.ms);
   log_.steps.push_back(step_);
   return in_step_ = true;
 }

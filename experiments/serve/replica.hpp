@@ -168,6 +168,10 @@ class Replica {
   [[nodiscard]] double foreseen(const Group& group);
   [[nodiscard]] static double written(const Group& group, const Answer& answer);
   [[nodiscard]] bool takes_more(const Group& group) const;
+  /// It has SGLang's rules: where answers outgrow the cache, those with the fewest tokens make room.
+  [[nodiscard]] bool drops_shortest() const { return w_.room == KvRoom::share || w_.room == KvRoom::reserve; }
+  [[nodiscard]] double kept_free(const Group& group, const ServedRequest& request, int produced);
+  void come_back(Group& group, std::size_t request, int produced);
   bool admit_first(Group& group);
   bool has_room(Group& group, const ServedRequest& request, double now, double ahead, bool shares);
   std::vector<std::size_t> admit_until(double ms);
@@ -176,7 +180,6 @@ class Replica {
   [[nodiscard]] bool decodes(const Group& group) const;
   void tell_beside(double ms);
   [[nodiscard]] bool delays_prompts();
-  void keep_pace(double ms);
   void compose(double now_ms);
   StepLoad take_up(Group& group);
   void finish_prompts(Group& group, Finished& finished);
@@ -202,10 +205,9 @@ class Replica {
   ExpertClock experts_;
   double experts_MB_ = 0;  ///< that move beside steps, over each NIC
   std::vector<Group> groups_;
-  bool in_step_ = false, prompts_wait_ = false, prompts_paced_ = false;
+  bool in_step_ = false, prompts_wait_ = false;
   int delayed_ = 0;  // steps, since prompts began to wait for those of other groups
   NewTokenRatio ratio_;
-  double owed_steps_ = 0;  ///< to answers, by the pace
   ServedStep step_;
   HeldBack held_back_{};  // at the last admission
 };

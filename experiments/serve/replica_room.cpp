@@ -59,17 +59,29 @@ bool Replica::has_room(Group& group, const ServedRequest& request, double now, d
   return true;
 }
 
+// For what this request and those that run will write.
+double Replica::kept_free(const Group& group, const ServedRequest& request, int produced) {
+  if (w_.room == KvRoom::share) return foreseen_of(request, produced) + foreseen(group);
+  if (w_.room != KvRoom::reserve || part_ == RequestPart::prompt || group.running() == 0) return 0;
+  return kReserved * taken_by_answer(request) * static_cast<double>(1 + group.running());
+}
+
+// Where answers alone are, a cache that made room went to the host's memory, and comes back from there.
+void Replica::come_back(Group& group, std::size_t request, int produced) {
+  of(request).stalled_ms += step_end_ms();
+  join(group, request, produced);
+}
+
 bool Replica::admit_first(Group& group) {
   const Waiting next = group.waiting.front();
   ServedRequest& request = of(next.request);
   const bool shares = part_ != RequestPart::answer && request.prefix >= 0 && group.prefixes.has(request.prefix);
   const double room = room_for(request, next.produced, shares);
-  const double ahead = w_.room == KvRoom::share ? foreseen_of(request, next.produced) + foreseen(group) : 0;
-  if (!has_room(group, request, room, ahead, shares)) return false;
+  if (!has_room(group, request, room, kept_free(group, request, next.produced), shares)) return false;
   group.kept += room;
   group.waiting.pop_front();
   if (part_ == RequestPart::answer) {
-    group.coming.insert(next.request);
+    next.produced == 0 ? (void)group.coming.insert(next.request) : come_back(group, next.request, next.produced);
     return true;
   }
   if (request.prefix >= 0)
@@ -106,7 +118,7 @@ std::vector<std::size_t> Replica::admit_until(double ms) {
         held_back_ = HeldBack::cache;
         break;
       }
-      admitted.push_back(request);
+      if (group.coming.contains(request)) admitted.push_back(request);
     }
   }
   return admitted;
@@ -115,7 +127,7 @@ std::vector<std::size_t> Replica::admit_until(double ms) {
 // A share looks a step ahead, as a step of decode is not taken up without room.
 void Replica::make_room(Group& group) {
   const auto excess = [&] {
-    const double ahead = w_.room == KvRoom::share ? group.taken_growth : 0;
+    const double ahead = drops_shortest() ? group.taken_growth : 0;
     return group.kept + ahead + group.prefixes.tokens() - kv_tokens();
   };
   bool drops = false;
@@ -134,10 +146,11 @@ void Replica::make_room(Group& group) {
   group.new_token_ratio = ratio_after_retraction(sum, static_cast<double>(group.answers.size()), most);
 }
 
-// The last that came, or with a share the one with the fewest tokens of its answer, of these with the longest prompt.
+// The last that came, or as SGLang has it the one with the fewest tokens of its answer, of these with the longest
+// prompt.
 std::set<Replica::Answer>::iterator Replica::victim(Group& group) {
   const auto later = [](const Answer& a, const Answer& b) { return a.request < b.request; };
-  if (w_.room != KvRoom::share) return std::max_element(group.answers.begin(), group.answers.end(), later);
+  if (!drops_shortest()) return std::max_element(group.answers.begin(), group.answers.end(), later);
   const auto tokens = [&](const Answer& each) {
     return std::tuple(written(group, each), -of(each.request).input_len, -static_cast<double>(each.request));
   };
@@ -147,7 +160,7 @@ std::set<Replica::Answer>::iterator Replica::victim(Group& group) {
 
 void Replica::drop_one(Group& group) {
   const auto answer = victim(group);
-  const bool newer = w_.room != KvRoom::share && !group.prompts.empty() && answer != group.answers.end() &&
+  const bool newer = !drops_shortest() && !group.prompts.empty() && answer != group.answers.end() &&
                      group.prompts.back().request > answer->request;
   Waiting dropped;
   bool shares = true;

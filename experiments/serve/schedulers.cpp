@@ -34,9 +34,20 @@ std::vector<SchedulerDefault> trtllm() {
           {"router", "least_loaded", "_balance_requests_across_ranks, tensorrt_llm/_torch/pyexecutor/py_executor.py"}};
 }
 
-// Where prompts are computed apart, no step has both, and rooms and routers are others.
+// Where prompts are computed apart, no step has both, and requests are routed by a program of its own.
+std::vector<SchedulerDefault> rules_of_answers(Stack stack) {
+  if (stack == Stack::sglang) {
+    return {{"kv_room", "reserve", "DecodePreallocQueue.resume_retracted_reqs, srt/disaggregation/decode.py"}};
+  }
+  std::vector<SchedulerDefault> rules = stack == Stack::vllm     ? vllm()
+                                        : stack == Stack::trtllm ? trtllm()
+                                                                 : std::vector<SchedulerDefault>{};
+  std::erase_if(rules, [](const SchedulerDefault& each) { return each.key != "kv_room"; });
+  return rules;
+}
+
 std::vector<SchedulerDefault> rules_of(const ServeWorkload& w) {
-  if (w.prefill.replicas > 0) return {};
+  if (w.prefill.replicas > 0) return rules_of_answers(w.scheduler);
   if (w.scheduler == Stack::sglang) return sglang(w.query_len > 1);
   if (w.scheduler == Stack::vllm) return vllm();
   return w.scheduler == Stack::trtllm ? trtllm() : std::vector<SchedulerDefault>{};

@@ -33,5 +33,7 @@ struct NewTokenRatio {
 
 /// Of what a request may still write, as much counts at most.
 inline constexpr double kMostForeseen = 4096;
+/// Tokens that SGLang's servers of decode keep for each request (--num-reserved-decode-tokens).
+inline constexpr double kReserved = 512;
 
 }  // namespace moeline

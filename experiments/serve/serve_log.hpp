@@ -17,7 +17,7 @@ struct StepLoad {
   double keys = 0;      ///< of these, tokens in the KV cache, on average
   double prompts = 0;   ///< tokens of prompts that are computed
   double seen = 0;      ///< keys that such a token's last one sees, on average over the tokens
-  double parts = 0;     ///< prompts that these tokens are of
+  double parts = 0;     ///< prompts that these tokens are of, as many of `seen` keys as have the keys of all of them
   double moved_MB = 0;  ///< of caches and experts, that cross each GPU's NIC beside it, in one direction
   bool apart = false;   ///< its answers and its prompts are of different groups
 };

@@ -14,7 +14,6 @@
 #include "schedules/scenario/fold.hpp"
 #include "schedules/scenario/read_scenario.hpp"
 #include "schedules/scenario/stack_habits.hpp"
-#include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
 namespace {
@@ -78,20 +77,6 @@ std::string drafts_of(const ServeWorkload& w) {
 StepLoad answers_of(const StepLoad& load) { return {.answers = load.answers, .keys = load.keys}; }
 StepLoad prompts_of(const StepLoad& load) { return {.prompts = load.prompts, .seen = load.seen, .parts = load.parts}; }
 
-// What a group does for itself, however busy the others are.
-double own_ms(const Run& run) {
-  std::vector<Block> layers = inference_blocks(run.setup);
-  std::erase_if(layers, [](const Block& block) { return !is_layer(block.kind); });
-  const bool shared_beside = run.setup.scenario.shared_experts == SharedExperts::beside;
-  double own = 0;
-  for (const PhaseTimes& phase : run.phases) {
-    const bool routed = phase.phase == "mlp" && layers[phase.layer].kind == BlockKind::moe_layer;
-    if (is_transfer(phase.phase) || routed || (phase.phase == "shared" && shared_beside)) continue;
-    own += to_us(phase.span()) / 1e3 * run.setup.fold.repeats(static_cast<int>(phase.layer));
-  }
-  return own;
-}
-
 }  // namespace
 
 StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const ServeWorkload& workload, RequestPart part)
@@ -132,7 +117,7 @@ Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {
 StepGrid::Cost StepGrid::simulated_cost(const Point& point, bool moves) const {
   const Run run = run_scenario(setup_of(point));
   const bool alone = run.setup.scenario.parallelism.attention_groups() == 1;
-  Cost cost{.ms = to_us(run.metrics.span) / 1e3, .own_ms = alone ? 0 : own_ms(run)};
+  Cost cost{.ms = to_us(run.metrics.span) / 1e3, .own_ms = alone ? 0 : own_us(run) / 1e3};
   cost.beside_ms = cost.ms;
   cost.known = moeline::known_time(run);
   const bool does_both = point[0] > 0 && point[2] > 0;  // then caches stay where they are

@@ -19,18 +19,14 @@ enum class PromptOrder {
   first_by_rank,  ///< the same of each attention group by itself: others decode in that step
 };
 
-/// So that tokens keep coming while prompts wait: after a step with prompts that took t ms, (t - spared_ms) x
-/// steps_per_ms steps have none, or as few as it takes until nothing decodes. Without a rate prompts wait for no step.
-struct PromptPace {
-  double steps_per_ms = 0, spared_ms = 0;
-};
-
 /// What a request must find in the KV cache before its first step.
 enum class KvRoom {
-  whole,   ///< room for its prompt and all of its answer
-  prompt,  ///< for its prompt: where answers outgrow the cache the last come begins anew ("preempt")
-  share,   ///< for its prompt and its answer, and of what those that run may still write for a share that falls step by
-           ///< step: where answers outgrow the cache those with the fewest tokens begin anew ("retract")
+  whole,    ///< room for its prompt and all of its answer
+  prompt,   ///< for its prompt: where answers outgrow the cache the last come begins anew ("preempt")
+  reserve,  ///< for its prompt, and for 512 tokens more of it and of each that runs: where answers outgrow the cache,
+            ///< those with the fewest tokens make room
+  share,  ///< for its prompt and its answer, and of what those that run may still write for a share that falls step by
+          ///< step: where answers outgrow the cache those with the fewest tokens begin anew ("retract")
 };
 
 /// Where a request goes.
@@ -44,7 +40,7 @@ enum class RouterRule {
 template <>
 inline constexpr std::array kWords<PromptOrder> = {"mixed", "first", "first_by_rank"};
 template <>
-inline constexpr std::array kWords<KvRoom> = {"whole", "prompt", "share"};
+inline constexpr std::array kWords<KvRoom> = {"whole", "prompt", "reserve", "share"};
 template <>
 inline constexpr std::array kWords<RouterRule> = {"least_loaded", "round_robin", "ranks_in_turn", "cache_aware"};
 
@@ -152,7 +148,6 @@ struct ServeWorkload {
   StepHost host;  ///< hidden behind the step before where they overlap, as far as that is as long
   RouterRule router = RouterRule::least_loaded;
   PromptOrder order = PromptOrder::mixed;
-  PromptPace pace;
   KvRoom room = KvRoom::whole;
   int prefill_delay = 0;           ///< steps for which prompts wait at most until every attention group has some
   double conservativeness = 1;     ///< of KvRoom::share: times the share that it begins with

@@ -108,8 +108,6 @@ Fields<Deployment> deployment_fields() {
   return Fields<Deployment>()
       .add("gpus", "GPUs", &Deployment::gpus)
       .add("colocated", "the same GPUs prefill and decode", &Deployment::colocated)
-      .add("decode_steps_per_prefill_step", "of a colocated one",
-           [](auto& d) { return only_if(d.colocated, d.decode_steps); })
       .add("mixed_steps", "of a colocated one: prompts are computed in steps in which requests decode",
            [](auto& d) { return only_if(d.colocated, d.mixed); })
       .object("prefill", "units that prefill", std::identity(), prefill_fields())

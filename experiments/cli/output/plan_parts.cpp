@@ -63,10 +63,9 @@ std::vector<std::string> question_lines(const Plan& plan) {
 
 std::vector<std::string> answer_lines(const Plan& plan, const Deployment& d) {
   const MachineFacts facts = facts_of(plan, d);
-  const std::string ratio = d.colocated
-                                ? fmt::format(", {} steps of decode after a full {}", d.decode_steps,
-                                              d.mixed ? "mixed one" : "one of prefill")
-                                : fmt::format(", prefill : decode = 1 : {:.2f}", 1.0 * d.decode.gpus / d.prefill.gpus);
+  const std::string ratio =
+      d.colocated ? (d.mixed ? ", prompts in steps that decode as well" : ", prompts in steps of their own")
+                  : fmt::format(", prefill : decode = 1 : {:.2f}", 1.0 * d.decode.gpus / d.prefill.gpus);
   const std::string cost = d.usd_per_hour > 0 ? fmt::format("; {:.2f} USD/h, {:.3f} USD per million tokens",
                                                             d.usd_per_hour, d.cost_per_million_tokens)
                                               : "";
