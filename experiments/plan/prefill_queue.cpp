@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <functional>
+#include <queue>
 
 namespace moeline {
 namespace {
@@ -24,6 +26,7 @@ class Tokens {
     tokens_.push_back(more + (tokens_.empty() ? 0 : tokens_.back()));
   }
   [[nodiscard]] std::size_t last() const { return at_ms_.size() - 1; }
+  [[nodiscard]] double now() const { return tokens_.empty() ? 0 : tokens_.back(); }
 
   // From a mark on until so many more are there; not a number where that is behind the last one.
   [[nodiscard]] double ms_until(std::size_t mark, double more) const {
@@ -47,18 +50,31 @@ struct Answering {
   double more = 0;  // tokens that are to come
 };
 
+// An attention group: prompts that wait or are computed, and when answers end, in tokens of one that decodes all along.
+struct Group {
+  std::deque<Request> prompts;
+  std::priority_queue<double, std::vector<double>, std::greater<>> ends;
+
+  [[nodiscard]] std::size_t size() const { return prompts.size() + ends.size(); }
+};
+
 class Unit {
  public:
   Unit(const PrefillQueue& queue, const Arrivals& arrivals, std::size_t requests)
-      : queue_(queue), arrivals_(arrivals), requests_(requests), queues_(static_cast<std::size_t>(queue.groups)) {
+      : queue_(queue), arrivals_(arrivals), requests_(requests), groups_(static_cast<std::size_t>(queue.groups)) {
     arrive();
   }
 
   // Of all requests, in the order in which they are done; of fewer, once `most_late` have taken longer than `limit_ms`.
   std::vector<double> ttfts_ms(double limit_ms, std::size_t most_late) {
     while (done_.size() < requests_ && late_ <= most_late) {
-      compose();
-      waiting_ == 0 ? pause() : step(limit_ms);
+      // A step that is made up while the one before runs has those that came before that one began.
+      if (step(queue_.overlapped ? step_start_ms_ : now_ms_, limit_ms)) continue;
+      if (decodes()) {
+        decode();
+      } else if (!step(now_ms_, limit_ms)) {
+        rest();
+      }
     }
     return std::move(done_);
   }
@@ -90,84 +106,97 @@ class Unit {
     next_.answer = arrivals_.answers[came_++];
   }
 
-  [[nodiscard]] std::deque<Request>& next_group() {
-    if (queue_.in_turn) return queues_[turn_++ % queues_.size()];
-    const auto fewer = [](const auto& a, const auto& b) { return a.size() < b.size(); };
-    return *std::min_element(queues_.begin(), queues_.end(), fewer);
+  [[nodiscard]] Group& next_group() {
+    if (queue_.in_turn) return groups_[turn_++ % groups_.size()];
+    const auto fewer = [](const Group& a, const Group& b) { return a.size() < b.size(); };
+    return *std::min_element(groups_.begin(), groups_.end(), fewer);
   }
 
-  void admit_until(double ms) {
-    while (next_.arrival_ms <= ms) {
-      next_group().push_back(next_);
+  // Requests that come meanwhile find those of the step still there.
+  void pass(double ms) {
+    now_ms_ += ms;
+    while (next_.arrival_ms <= now_ms_) {
+      next_group().prompts.push_back(next_);
       ++waiting_;
       arrive();
     }
   }
 
-  // A step that is made up while the one before runs has those that came before that one began; where nothing runs,
-  // all.
-  void compose() {
-    admit_until(queue_.overlapped ? step_start_ms_ : now_ms_);
-    if (waiting_ == 0 && !decodes()) admit_until(now_ms_);
+  // Nobody is there.
+  void rest() {
+    step_start_ms_ = next_.arrival_ms;
+    pass(std::nextafter(next_.arrival_ms, INFINITY) - now_ms_);
   }
 
-  // Until someone comes; what decodes meanwhile goes on step by step.
-  void pause() {
-    if (!decodes()) {
-      now_ms_ = step_start_ms_ = next_.arrival_ms;
-      return;
-    }
-    const double steps = std::max(1.0, std::ceil((next_.arrival_ms - now_ms_) / queue_.decode_step_ms));
-    now_ms_ += steps * queue_.decode_step_ms;
+  // Step by step until someone comes; one step where all wait for a slot.
+  void decode() {
+    const double until_next = std::ceil((next_.arrival_ms - now_ms_) / queue_.decode_step_ms);
+    const double steps = waiting_ > 0 ? 1 : std::max(1.0, until_next);
+    pass(steps * queue_.decode_step_ms);
     step_start_ms_ = now_ms_ - queue_.decode_step_ms;
     tokens_.add(now_ms_, steps * queue_.tokens_per_decode_step);
   }
 
-  // What is left of a step goes to the first part of a prompt that does not fit.
-  PromptWork take(std::deque<Request>& group, std::vector<Request>& computed) const {
+  // Slots of answers that have ended; where steps are made up ahead, a step later.
+  void let_leave(Group& group) const {
+    const double known = tokens_.now() - (queue_.overlapped ? queue_.tokens_per_decode_step : 0);
+    while (!group.ends.empty() && group.ends.top() <= known) group.ends.pop();
+  }
+
+  // Of prompts that came by then, as long as there are slots; what is left of a step goes to a part of one.
+  PromptWork take(Group& group, double until_ms) const {
     PromptWork work;
-    while (!group.empty() && work.tokens < queue_.tokens_per_step) {
-      Request& first = group.front();
-      const double part = std::min(first.left, queue_.tokens_per_step - work.tokens);
-      first.left -= part;
+    let_leave(group);
+    auto slots = (queue_.slots > 0 ? queue_.slots : INFINITY) - static_cast<double>(group.ends.size());
+    for (Request& each : group.prompts) {
+      const double part = std::min(each.left, queue_.tokens_per_step - work.tokens);
+      if (each.arrival_ms > until_ms || slots-- < 1 || part <= 0) break;
+      each.left -= part;
       work.tokens += part;
-      work.pairs += part * (first.length - first.left);
-      if (first.left > 0) break;
-      computed.push_back(first);
-      group.pop_front();
+      work.pairs += part * (each.length - each.left);
     }
     return work;
   }
 
-  void step(double limit_ms) {
+  // Whether there is anything to compute.
+  bool step(double until_ms, double limit_ms) {
+    if (waiting_ == 0) return false;
     PromptWork busiest, sum;
-    std::vector<Request> computed;
-    for (std::deque<Request>& group : queues_) {
-      const PromptWork work = take(group, computed);
+    for (Group& group : groups_) {
+      const PromptWork work = take(group, until_ms);
       busiest = {std::max(busiest.tokens, work.tokens), std::max(busiest.pairs, work.pairs)};
       sum = {sum.tokens + work.tokens, sum.pairs + work.pairs};
     }
-    const auto groups = static_cast<double>(queues_.size());
+    if (sum.tokens == 0) return false;
+    const auto groups = static_cast<double>(groups_.size());
     const double ms = queue_.step.at(busiest, {sum.tokens / groups, sum.pairs / groups});
     step_start_ms_ = now_ms_;
-    now_ms_ += ms;
+    pass(ms);
     in_steps_ms_ += ms;
     ++steps_;
     if (decodes()) tokens_.add(now_ms_, queue_.mixed ? queue_.tokens_per_decode_step : 0);
-    for (const Request& each : computed) finish(each, limit_ms);
-    waiting_ -= computed.size();
+    for (Group& group : groups_) finish(group, limit_ms);
+    return true;
   }
 
-  void finish(const Request& request, double limit_ms) {
-    done_.push_back(now_ms_ - request.arrival_ms + queue_.transfer_ms_per_token * request.length);
-    if (done_.back() > limit_ms) ++late_;
-    if (decodes()) answering_.push_back({tokens_.last(), request.answer - 1});
+  void finish(Group& group, double limit_ms) {
+    while (!group.prompts.empty() && group.prompts.front().left <= 0) {
+      const Request& request = group.prompts.front();
+      done_.push_back(now_ms_ - request.arrival_ms + queue_.transfer_ms_per_token * request.length);
+      if (done_.back() > limit_ms) ++late_;
+      if (decodes()) {
+        answering_.push_back({tokens_.last(), request.answer - 1});
+        group.ends.push(tokens_.now() + request.answer - 1);
+      }
+      group.prompts.pop_front();
+      --waiting_;
+    }
   }
 
   const PrefillQueue& queue_;
   const Arrivals& arrivals_;
   std::size_t requests_;
-  std::vector<std::deque<Request>> queues_;  // by group
+  std::vector<Group> groups_;
   Request next_;
   std::size_t came_ = 0, waiting_ = 0, late_ = 0, turn_ = 0;
   int steps_ = 0;
@@ -212,10 +241,11 @@ Arrivals draw_arrivals(const Lengths& prompts, const Lengths& answers) {
 }
 
 PrefillTimes prefill_times(const PrefillQueue& queue, const Arrivals& arrivals, double percentile, double limit_ms) {
-  constexpr double kSteps = 250;
+  constexpr double kSteps = 250, kTimesInFlight = 6;
   constexpr double kFirst = 0.1;  // left out: nobody was there yet
   const double per_step = queue.requests_per_s * queue.step.ms.back() / 1e3;
-  const double requests = std::floor(std::clamp(kSteps * per_step, kFewestRequests, kMostRequests));
+  const double requests = std::floor(std::clamp(
+      std::max(kSteps * per_step, kTimesInFlight * queue.slots * queue.groups), kFewestRequests, kMostRequests));
   Unit unit(queue, arrivals, static_cast<std::size_t>(requests));
   const double most_late = requests * (kFirst + (1 - kFirst) * (1 - percentile / 100)) + 1;
   std::vector<double> all = unit.ttfts_ms(limit_ms, static_cast<std::size_t>(most_late));
