@@ -14,7 +14,7 @@
 #include "experiments/cli/output/training_plan_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
-#include "experiments/plan/confirm.hpp"
+#include "experiments/plan/promises.hpp"
 #include "experiments/plan_training/training_job.hpp"
 
 namespace moeline {
@@ -92,17 +92,18 @@ int plan_command(const PlanOptions& options, const Console& console) {
   if (!options.html.empty()) page_template = load_page_template();
   const std::size_t workers = options.workers > 0 ? options.workers : cores();
   KnownSteps known;
-  const Answer answer =
+  Answer answer =
       with_progress(console, [&](const Progress& progress) { return solve(plan, known, workers, progress); });
+  std::optional<Promises> promises;
+  if (options.confirm && !answer.deployments.empty()) {
+    promises = with_progress(
+        console, [&](const Progress& progress) { return keep_promises(plan, answer.deployments, progress); });
+    put_first(*promises, answer.deployments);
+  }
   std::vector<Sensitivity> sensitive;
   if (!options.no_sensitivity) {
     sensitive = with_progress(
         console, [&](const Progress& progress) { return sensitivities(plan, answer, known, workers, progress); });
-  }
-  std::optional<Confirmation> confirmed;
-  if (options.confirm && !answer.deployments.empty()) {
-    confirmed = with_progress(
-        console, [&](const Progress& progress) { return confirm(plan, answer.deployments.front(), progress); });
   }
   std::optional<Course> course;
   if (!plan.traffic.course.empty() && !answer.deployments.empty()) {
@@ -110,35 +111,37 @@ int plan_command(const PlanOptions& options, const Console& console) {
       return along_the_day(plan, answer.deployments.front(), known, workers, progress);
     });
   }
-  const PlanResult result{plan, answer, sensitive, confirmed, course};
+  const PlanResult result{plan, answer, sensitive, promises, course};
   const std::string text = options.format == "json"  ? plan_json(result)
                            : options.format == "csv" ? plan_csv(result)
                                                      : plan_table(result);
   if (page_template) write_text(options.html, to_html(plan_page(result), *page_template));
   console.print(text);
   console.note(fmt::format("{} steps simulated", known.size()));
-  return answer.deployments.empty() ? kInfeasible : kDone;
+  const bool broken = promises && !promises->kept;
+  return answer.deployments.empty() || broken ? kInfeasible : kDone;
 }
 
 }  // namespace
 
 Command make_plan(Console& console) {
   auto options = std::make_shared<PlanOptions>();
-  return {.name = "plan",
-          .about = "how many GPUs serve a load, or which layout trains a model fastest, at what cost",
-          .options =
-              {required({"plan", &options->plan, "plan file (YAML)"}),
-               format_option(options->format, {"table", "json", "csv"}),
-               {"--html", &options->html,
-                "write the answer as a page that needs no network, with a plot of what was searched", NotEmpty{}},
-               force_option(options->force),
-               workers_option(options->workers),
-               {"--no-sensitivity", &options->no_sensitivity, "leave out what the answer depends on"},
-               {"--confirm", &options->confirm,
-                "serve the answer request by request, where prefill and decode are apart: TTFT and TPOT with queues, "
-                "transfers of caches and chance"}},
-          .footer = kPlanDefinitions,
-          .run = [options, &console] { console.exit_code = plan_command(*options, console); }};
+  return {
+      .name = "plan",
+      .about = "how many GPUs serve a load, or which layout trains a model fastest, at what cost",
+      .options =
+          {required({"plan", &options->plan, "plan file (YAML)"}),
+           format_option(options->format, {"table", "json", "csv"}),
+           {"--html", &options->html,
+            "write the answer as a page that needs no network, with a plot of what was searched", NotEmpty{}},
+           force_option(options->force),
+           workers_option(options->workers),
+           {"--no-sensitivity", &options->no_sensitivity, "leave out what the answer depends on"},
+           {"--confirm", &options->confirm,
+            "serve the answer request by request, and where it breaks a limit the next one, until one keeps both; exit "
+            "code 1: none does"}},
+      .footer = kPlanDefinitions,
+      .run = [options, &console] { console.exit_code = plan_command(*options, console); }};
 }
 
 }  // namespace moeline

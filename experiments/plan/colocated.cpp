@@ -10,6 +10,10 @@
 namespace moeline {
 namespace {
 
+// So many times the slots that the simulation of arrivals has: where it finds them all taken now and then, a little
+// more load takes them all for long.
+constexpr double kSlotsInReserve = 1.1;
+
 // Of a unit's time in steps with prompts of `step_ms` each, the most that leaves answers their tokens in time.
 double most_share(bool mixed, double step_ms, double decode_step_ms, double may_take_ms) {
   const double lost = 1 / decode_step_ms - (mixed ? 1 / step_ms : 0);  // of steps with tokens, in all of the time
@@ -100,7 +104,7 @@ class Colocated {
                              .cache_hit_share = plan_->traffic.cache_hit_share,
                              .decode_step_ms = decode_->step.step_ms,
                              .mixed = mixed_,
-                             .slots = 1.0 * decode_->choice.batch_size,
+                             .slots = std::floor(decode_->choice.batch_size / kSlotsInReserve),
                              .tokens_per_decode_step = tokens_per_step_};
     return prefill_times(queue, points_->arrivals(), limits_.percentile, limit_ms);
   }
@@ -112,7 +116,7 @@ class Colocated {
     const double slots = 1.0 * units * choice_.unit.attention_groups() * decode_->choice.batch_size;
     state.ttft = state.ttft_ms <= limits_.ttft_ms;
     state.tpot = state.tpot_ms <= limits_.tpot_ms;
-    state.slots = share_that_waits(slots, state.busy_slots) <= 1 - limits_.percentile / 100;
+    state.slots = share_that_waits(slots, state.busy_slots) <= may_wait(limits_.percentile);
     return state;
   }
 

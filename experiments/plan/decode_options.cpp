@@ -34,7 +34,7 @@ DecodeOption option_of(const Plan& plan, const Points& points, DecodeChoice choi
   option.tpot_ms = option.step.step_ms / points.tokens_per_request(choice);
   option.busy_slots = plan.traffic.output_tokens_per_s() * option.tpot_ms / 1e3;  // Little's law
   option.units =
-      units_for(option.busy_slots, 1.0 * choice.unit.attention_groups() * batch_size, 1 - plan.limits.percentile / 100);
+      units_for(option.busy_slots, 1.0 * choice.unit.attention_groups() * batch_size, may_wait(plan.limits.percentile));
   return option;
 }
 

@@ -14,6 +14,10 @@ namespace moeline {
 /// slots.
 [[nodiscard]] double share_that_waits(double slots, double busy);
 
+/// Share of requests that may wait for a slot where `percentile` of them are to be in time: a tenth of those that may
+/// be late, as who waits for a slot waits for an answer to end, which takes seconds.
+[[nodiscard]] inline double may_wait(double percentile) { return (1 - percentile / 100) / 10; }
+
 /// The fewest units of `slots_per_unit` slots with which at most `share` of requests wait.
 [[nodiscard]] int units_for(double busy, double slots_per_unit, double share);
 

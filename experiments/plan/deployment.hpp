@@ -27,6 +27,8 @@ struct PrefillChoice {
   CommMode mode = CommMode::normal;  ///< how tokens reach experts
 
   [[nodiscard]] int gpus() const { return unit.group(); }
+
+  bool operator==(const PrefillChoice&) const = default;
 };
 
 /// How decode runs: units of GPUs that share a layer, with up to `batch_size` requests per attention group.

@@ -60,9 +60,8 @@ class Prefill {
       (within(middle) ? high : low) = middle;
     }
     PrefillOption option{.choice = candidate.choice, .step = candidate.step, .units = high};
-    const PrefillTimes waited = waits(candidate, times, high, limit_ms);
-    option.ttft_ms = waited.ttft_ms;
-    option.utilization = waited.share;
+    option.ttft_ms = waits(candidate, times, high, limit_ms).ttft_ms;
+    option.utilization = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * option.gpus());
     const bool more = high > candidate.fewest_units;
     option.bound_by = more ? "ttft" : network_or_compute(candidate.step.exposed_ms, candidate.step.step_ms);
     return option;

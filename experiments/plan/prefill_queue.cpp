@@ -100,7 +100,8 @@ class Unit {
       next_.arrival_ms = INFINITY;
       return;
     }
-    next_.arrival_ms += arrivals_.gaps[came_] / queue_.requests_per_s * 1e3;
+    constexpr double kDay = 86'400'000;  // ms; after it nothing is left of what was, and a clock of centuries loses ms
+    next_.arrival_ms += std::min(kDay, arrivals_.gaps[came_] / queue_.requests_per_s * 1e3);
     next_.length = arrivals_.prompts[came_];
     next_.left = next_.length * (1 - queue_.cache_hit_share);
     next_.answer = arrivals_.answers[came_++];

@@ -45,7 +45,7 @@ struct PrefillQueue {
   /// decodes here. `mixed`: those with prompts give tokens to all that decode, too.
   double decode_step_ms = 0;
   bool mixed = false;
-  double slots = 0;  ///< requests of a group that compute their prompt or decode; 0: without a limit
+  double slots = 0;                   ///< requests of a group that compute their prompt or decode; 0: without a limit
   double tokens_per_decode_step = 1;  ///< of a request; drafts that are accepted are among them
 };
 

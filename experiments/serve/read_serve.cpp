@@ -143,8 +143,11 @@ void read_graphs(const Spec& spec, ServeWorkload& w) {
 
 void check_prefill_pool(const Spec& spec) {
   if (!spec.has("prefill")) return;
-  for (const char* key : {"prompts", "kv_room", "schedule_conservativeness", "prefill_delay"}) {
+  for (const char* key : {"prompts", "schedule_conservativeness", "prefill_delay"}) {
     if (spec.has(key)) throw spec.error(key, "does not apply: prefill has replicas of its own");
+  }
+  if (spec.text_or("kv_room", "") == word_of(KvRoom::share)) {
+    throw spec.error("kv_room", "share is a rule of replicas that compute prompts; prefill has replicas of its own");
   }
 }
 

@@ -121,7 +121,8 @@ void Replica::compose(double now_ms) {
 void Replica::cache_came(std::size_t request) {
   Group& group = groups_[static_cast<std::size_t>(of(request).group)];
   group.coming.erase(request);
-  join(group, request, 1);
+  if (w_.room != KvRoom::whole) group.kept += taken_by_answer(of(request));  // of its first token
+  enter(group, request, 1);
 }
 
 void Replica::cache_left(std::size_t request, int group) {
@@ -252,6 +253,7 @@ Replica::Finished Replica::finish() {
     let_leave(group);
     if (!group.prompts_alone) decode(group, finished);
     finish_prompts(group, finished);
+    for (const Entering& each : std::exchange(group.entering, {})) join(group, each.request, each.produced);
     make_room(group);
   }
   return finished;
@@ -354,6 +356,11 @@ int Replica::steps_of(int tokens) {
   return steps;
 }
 
+// The step that runs has not had it.
+void Replica::enter(Group& group, std::size_t request, int produced) {
+  in_step_ ? group.entering.push_back({request, produced}) : join(group, request, produced);
+}
+
 void Replica::join(Group& group, std::size_t request, int produced) {
   const ServedRequest& joins = of(request);
   const int left = joins.output_len - produced, steps = steps_of(left);
@@ -381,6 +388,7 @@ std::vector<std::size_t> Replica::lose_all() {
     for (const Waiting& each : group.waiting) lost.push_back(each.request);
     for (const Prompt& each : group.prompts) lost.push_back(each.request);
     for (const Answer& each : group.answers) lost.push_back(each.request);
+    for (const Entering& each : group.entering) lost.push_back(each.request);
     lost.insert(lost.end(), group.coming.begin(), group.coming.end());
     group = Group{};
     group.new_token_ratio = ratio_.first;

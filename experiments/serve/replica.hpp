@@ -133,15 +133,20 @@ class Replica {
       return last != other.last ? last < other.last : request < other.request;
     }
   };
+  struct Entering {
+    std::size_t request = 0;
+    int produced = 0;
+  };
   struct Group {
     std::deque<Waiting> waiting;
     std::deque<Prompt> prompts;
     std::set<Answer> answers;
-    std::set<std::size_t> coming;  ///< requests whose caches are on the way
-    double keys = 0, growth = 0;   ///< of all answers: tokens in the cache, and what a step adds
-    double taken_growth = 0;       ///< and what that takes of the cache
-    std::int64_t decoded = 0;      ///< steps of decoding
-    double kept = 0;               ///< what the cache keeps for requests, but for shared prefixes
+    std::set<std::size_t> coming;    ///< requests whose caches are on the way
+    std::vector<Entering> entering;  ///< whose caches came while a step runs
+    double keys = 0, growth = 0;     ///< of all answers: tokens in the cache, and what a step adds
+    double taken_growth = 0;         ///< and what that takes of the cache
+    std::int64_t decoded = 0;        ///< steps of decoding
+    double kept = 0;                 ///< what the cache keeps for requests, but for shared prefixes
     double moved_MB = 0;
     double beside_ms = 0;           ///< by which steps so far were longer for answers because of prompts
     bool prompts_alone = false;     ///< in the step
@@ -153,7 +158,9 @@ class Replica {
     std::vector<int> chunks;           ///< of the step: tokens of the first prompts
     std::vector<std::size_t> leaving;  ///< requests that have ended, and of which the next step does not know it yet
 
-    [[nodiscard]] std::size_t running() const { return prompts.size() + answers.size() + coming.size(); }
+    [[nodiscard]] std::size_t running() const {
+      return prompts.size() + answers.size() + coming.size() + entering.size();
+    }
     [[nodiscard]] std::size_t all() const { return waiting.size() + running(); }
   };
 
@@ -171,6 +178,7 @@ class Replica {
   /// It has SGLang's rules: where answers outgrow the cache, those with the fewest tokens make room.
   [[nodiscard]] bool drops_shortest() const { return w_.room == KvRoom::share || w_.room == KvRoom::reserve; }
   [[nodiscard]] double kept_free(const Group& group, const ServedRequest& request, int produced);
+  void enter(Group& group, std::size_t request, int produced);
   void come_back(Group& group, std::size_t request, int produced);
   bool admit_first(Group& group);
   bool has_room(Group& group, const ServedRequest& request, double now, double ahead, bool shares);

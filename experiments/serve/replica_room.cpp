@@ -69,7 +69,7 @@ double Replica::kept_free(const Group& group, const ServedRequest& request, int 
 // Where answers alone are, a cache that made room went to the host's memory, and comes back from there.
 void Replica::come_back(Group& group, std::size_t request, int produced) {
   of(request).stalled_ms += step_end_ms();
-  join(group, request, produced);
+  enter(group, request, produced);
 }
 
 bool Replica::admit_first(Group& group) {

@@ -36,9 +36,9 @@ struct Planned {
         answer(solve(plan, known, 2)),
         sensitive(sensitivities(plan, answer, known, 2)) {}
 
-  std::optional<Confirmation> confirmed;
+  std::optional<Promises> promises;
   std::optional<Course> course;
-  [[nodiscard]] PlanResult result() const { return {plan, answer, sensitive, confirmed, course}; }
+  [[nodiscard]] PlanResult result() const { return {plan, answer, sensitive, promises, course}; }
   [[nodiscard]] std::string html() const {
     return to_html(plan_page(result()), {"<title>", "</title><data>", "</data>"});
   }

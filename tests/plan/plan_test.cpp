@@ -162,16 +162,12 @@ TEST_CASE("few requests that must be fast share a node's GPUs, many that may be 
   CHECK(short_name(many.best().decode_choice.unit) == "EP8");
 }
 
-TEST_CASE(
-    "a unit that prefills in mixed steps has a token within the limit on average, and no sooner than decode alone") {
+TEST_CASE("a unit that prefills in mixed steps has its tokens within the limit, and no sooner than decode alone") {
   const Solved solved(kNode);
   const Deployment& best = solved.best();
   CHECK(best.mixed);
   CHECK(best.tpot_ms >= best.decode.step_ms);
   CHECK(best.tpot_ms <= 20);
-  // a mixed step and those of decode behind it, over the tokens that they give
-  const double cycle = best.prefill.step_ms + best.decode_steps * best.decode.step_ms;
-  CHECK(cycle / (best.decode_steps + 1) <= 20);
   CHECK(best.prefill.step_ms > best.decode.step_ms);
 }
 
@@ -290,13 +286,13 @@ TEST_CASE("bound by tpot: slower tokens would take fewer GPUs, by memory: no lar
   CHECK(many.best().decode.bound_by == "memory");
 }
 
-TEST_CASE("colocated: steps of decode after each of prefill keep TPOT, and prefill counts its partly filled steps") {
+TEST_CASE("colocated: prompts take time from answers, and prefill counts its partly filled steps") {
   const std::string text =
       changed(changed(kPlan, "[disaggregated, colocated]", "[colocated]"), "ttft_ms: 3000", "ttft_ms: 8000");
   const Deployment best = Solved(text).best();
   REQUIRE(best.colocated);
-  CHECK((best.prefill.step_ms + best.decode_steps * best.decode.step_ms) / best.decode_steps <= 60);
-  CHECK(best.tpot_ms == doctest::Approx(best.decode.step_ms / (1 - best.prefill.utilization)));
+  CHECK(best.tpot_ms <= 60);
+  CHECK(best.tpot_ms > best.decode.step_ms / (1 - best.prefill.utilization) - 1e-9);  // which is the mean
   CHECK(best.prefill.utilization >= 100 * 3000 * 0.7 / (best.prefill.tokens_per_s_per_gpu * best.gpus));
   int before = 1 << 30;
   for (const int ttft_ms : {4000, 8000, 30000}) {

@@ -78,6 +78,27 @@ TEST_CASE("where answers have no room, caches wait where prompts were computed, 
   for (const ServedStep& step : log.steps) CHECK(both(log, step.start_ms) <= 6);
 }
 
+TEST_CASE("where answers alone are, 512 tokens are kept for each, and what made room comes back as it was") {
+  ServeWorkload w = workload(300, 64);
+  w.output.mean = 1500;
+  w.prefill.replicas = 1;
+  const ReplicaShape small{.groups = 1, .kv_tokens = 16 * 1024};
+  w.room = KvRoom::whole;
+  const ServeLog whole = served_apart(w, 1, small);
+  w.room = KvRoom::reserve;
+  const ServeLog log = served_apart(w, 1, small);
+  const ServeMeasures m = measure(log, w);
+  CHECK(measure(whole, w).restarts == 0);
+  CHECK(m.restarts > 0);
+  CHECK(log.end_ms < 0.9 * whole.end_ms);  // more of them run at a time
+  CHECK(answered(log) == 300 * 1499);  // none is computed anew
+  for (const ServedStep& step : log.steps) CHECK(step.busiest.answers * step.busiest.keys <= 16 * 1024 + 1e-6);
+  for (const ServedRequest& each : log.requests) {
+    CHECK((each.stalled_ms > 0) == (each.restarts > 0));
+    CHECK(each.end_ms - each.first_token_ms - each.stalled_ms >= 1498 * kStepMs - 1e-6);
+  }
+}
+
 TEST_CASE("a cache for prompts alone holds more requests, and those that came last begin anew") {
   ServeWorkload w = workload(300, 32);
   w.output.mean = 256;

@@ -191,16 +191,24 @@ TEST_CASE("quantiles are values that so many do not exceed") {
   CHECK(q.mean == 50.5);
 }
 
-TEST_CASE("at a pace, so many steps of decoding follow one with prompts, and none where nothing decodes") {
-  ServeWorkload w = workload(2000);
-  w.concurrency = 64;
-  w.output.spread = 10;
-  w.pace = {.steps_per_ms = 3 / kStepMs};
-  int since = 3;
-  for (const ServedStep& step : served(w).steps) {
-    if (step.busiest.prompts > 0) CHECK((since >= 3 || step.busiest.answers == 0));
-    since = step.busiest.prompts > 0 ? 0 : since + 1;
+TEST_CASE("one group's long prompt and another's many short ones make no step of many long ones") {
+  ServeWorkload w = workload(9);
+  w.trace = {{0, {.input_len = 8192, .output_len = 2}}};
+  for (int i = 0; i < 8; ++i) w.trace.push_back({0, {.input_len = 1024, .output_len = 2}});
+  w.trace_has_times = true;
+  w.tokens = 8192;
+  w.router = RouterRule::least_loaded;
+  const ServeLog log = served(w, {.groups = 2, .kv_tokens = 1e9});
+  const StepLoad& busiest = log.steps.front().busiest;
+  CHECK(busiest.prompts * busiest.seen == doctest::Approx(8192.0 * 8192));  // of the long one
+  CHECK(busiest.parts * busiest.seen == doctest::Approx(8192));             // keys of as many as were there
+  double keys = 0, parts = 0;
+  for (const ServedStep& step : log.steps) {
+    keys += 2 * step.mean.parts * step.mean.seen;
+    parts = std::max(parts, step.busiest.parts);
   }
+  CHECK(keys == doctest::Approx(8192 + 8 * 1024));
+  CHECK(parts <= 8);
 }
 
 }  // TEST_SUITE("serve/replica")

@@ -277,7 +277,8 @@ TEST_CASE("what is wrong with replicas, prefixes, lengths and outages is refused
   refused("burstiness: 2", "is of requests that come at a rate");
   refused("trace: nowhere.csv", "nowhere.csv");
   refused("outages: [{replica: 1, at_s: 0, for_s: 1}]", "replica must be 0");
-  refused("prefill: {replicas: 1}, kv_room: prompt", "kv_room does not apply: prefill has replicas of its own");
+  refused("prefill: {replicas: 1}, kv_room: share", "kv_room share is a rule of replicas that compute prompts");
+  refused("prefill: {replicas: 1}, prompts: mixed", "prompts does not apply: prefill has replicas of its own");
   refused("kv_room: none", "kv_room has an unknown value 'none'");
   refused("kv_room: whole, schedule_conservativeness: 2", "schedule_conservativeness belongs to kv_room: share");
   refused("prefill: {replicas: 1, set: [schedule=decode-two-batch]}",

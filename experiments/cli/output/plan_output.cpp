@@ -167,6 +167,18 @@ Fields<Confirmation> confirmed_fields() {
       .add("mean_waiting", "requests that wait", [](auto& c) { return c.measures.mean_waiting; });
 }
 
+Fields<Promises> promises_fields() {
+  return Fields<Promises>()
+      .add("keeps_limits", "TTFT and TPOT are within the limits; if not, so was no deployment that was tried",
+           &Promises::kept)
+      .add("tried", "deployments that were served, this one too", [](auto& p) { return p.tried.size(); })
+      .add("estimated_ttft_ms", "that the search found, at the percentile",
+           [](auto& p) { return p.last().deployment.ttft_ms; })
+      .add("estimated_tpot_ms", "the same of TPOT", [](auto& p) { return p.last().deployment.tpot_ms; })
+      .all(
+          [](auto& p) -> auto& { return p.last().confirmation; }, confirmed_fields());
+}
+
 Fields<Course> course_fields() {
   const auto part = Fields<CoursePart>()
                         .add("load", "over the rate of the plan", &CoursePart::load, {.decimals = 6})
@@ -255,8 +267,8 @@ Fields<PlanResult> plan_fields() {
           "pareto", "of decode: the best tokens/s of a user and of a GPU",
           [](auto& r) { return pareto_front(r.answer.trade_offs); }, trade_off_fields())
       .object(
-          "confirmed", "served request by request (--confirm)", [](auto& r) -> auto& { return r.confirmed; },
-          confirmed_fields())
+          "confirmed", "the first deployment, served request by request (--confirm)",
+          [](auto& r) { return r.promises ? &*r.promises : nullptr; }, promises_fields())
       .object(
           "course", "along the day", [](auto& r) -> auto& { return r.course; }, course_fields())
       .list(

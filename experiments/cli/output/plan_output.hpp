@@ -6,9 +6,9 @@
 
 #include "base/text_table.hpp"
 #include "experiments/page/page.hpp"
-#include "experiments/plan/confirm.hpp"
 #include "experiments/plan/course.hpp"
 #include "experiments/plan/flags.hpp"
+#include "experiments/plan/promises.hpp"
 #include "experiments/plan/sensitivity.hpp"
 
 namespace moeline {
@@ -17,7 +17,7 @@ struct PlanResult {
   const Plan& plan;
   const Answer& answer;
   const std::vector<Sensitivity>& sensitivities;  ///< empty: not asked for
-  const std::optional<Confirmation>& confirmed;   ///< of the best deployment; none: not asked for
+  const std::optional<Promises>& promises;        ///< the last of them is the best deployment; none: not asked for
   const std::optional<Course>& course;            ///< of the best deployment; none: the load has none
 };
 
@@ -40,6 +40,9 @@ struct PlanResult {
 [[nodiscard]] std::vector<std::string> question_lines(const Plan& plan);
 /// How many GPUs, how fast, at what cost.
 [[nodiscard]] std::vector<std::string> answer_lines(const Plan& plan, const Deployment& deployment);
+/// What came of serving it request by request. REQUIRES: promises.
+[[nodiscard]] std::string served_line(const PlanResult& result);
+[[nodiscard]] TextTable served_table(const PlanResult& result);
 [[nodiscard]] TextTable sides_table(const Deployment& deployment);
 [[nodiscard]] TextTable memory_table(const Deployment& deployment);
 /// All but the first of `deployments`, `most` at most.

@@ -61,6 +61,10 @@ void add_answer(const PlanResult& result, Page& page) {
   const Answer& answer = result.answer;
   if (!answer.deployments.empty()) {
     page.before = {deployment_section("The answer", result.plan, answer.deployments.front())};
+    if (result.promises) {
+      page.before.push_back(
+          {.title = "Served request by request", .lines = {served_line(result)}, .tables = {served_table(result)}});
+    }
     return;
   }
   page.before = {{.title = "No deployment is within the limits", .lines = {nearest_line(result.plan, answer)}}};

@@ -77,6 +77,33 @@ std::vector<std::string> answer_lines(const Plan& plan, const Deployment& d) {
                   d.ttft_ms, d.tpot_ms, d.tokens_per_s_per_user, d.tokens_per_s_per_gpu, cost, d.bound_by)};
 }
 
+std::string served_line(const PlanResult& result) {
+  const Promises& promises = *result.promises;
+  const Confirmation& c = promises.last().confirmation;
+  const std::string others =
+      promises.tried.size() == 1 ? "" : fmt::format(", as {} before it did not", promises.tried.size() - 1);
+  const std::string kept = promises.kept
+                               ? "it keeps the limits" + others
+                               : fmt::format("it breaks a limit, as did {} others: with more GPUs, or other limits",
+                                             promises.tried.size() - 1);
+  return fmt::format("served request by request, {}: {} requests, {:.0f} in flight on average", kept, c.requests,
+                     c.measures.mean_running + c.measures.mean_waiting);
+}
+
+TextTable served_table(const PlanResult& result) {
+  const Served& last = result.promises->last();
+  const ServeMeasures& m = last.confirmation.measures;
+  TextTable table("lrrrrr");
+  table.row({"", "TTFT ms", "TPOT ms", "queue ms", "wait to decode ms", "KV transfer ms"});
+  const auto cell = [](double value) { return fmt::format("{:.1f}", value); };
+  const std::string at = fmt::format("at {:g} %", result.plan.limits.percentile);
+  table.row({at, cell(last.confirmation.ttft_ms), cell(last.confirmation.tpot_ms), "", "", ""});
+  table.row({"mean", cell(m.steady.ttft_ms.mean), cell(m.steady.tpot_ms.mean), cell(m.where.queue), cell(m.where.slot),
+             cell(m.where.transfer)});
+  table.row({"estimated " + at, cell(last.deployment.ttft_ms), cell(last.deployment.tpot_ms), "", "", ""});
+  return table;
+}
+
 TextTable sides_table(const Deployment& d) {
   TextTable sides("lrlrrrrl");
   sides.row({"", "GPUs", "units", "step ms", "exposed ms", "tokens/s/GPU", "busy", "bound by"});

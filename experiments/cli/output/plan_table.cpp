@@ -60,17 +60,7 @@ std::string nothing_text(const Plan& plan, const Answer& answer) {
 }
 
 std::string confirmed_text(const PlanResult& result) {
-  const Confirmation& c = *result.confirmed;
-  const ServeMeasures& m = c.measures;
-  const double percentile = result.plan.limits.percentile;
-  TextTable table("lrrrrr");
-  table.row({"", "TTFT ms", "TPOT ms", "queue ms", "wait to decode ms", "KV transfer ms"});
-  const auto cell = [](double value) { return fmt::format("{:.1f}", value); };
-  table.row({fmt::format("at {:g} %", percentile), cell(c.ttft_ms), cell(c.tpot_ms), "", "", ""});
-  table.row({"mean", cell(m.steady.ttft_ms.mean), cell(m.steady.tpot_ms.mean), cell(m.where.queue), cell(m.where.slot),
-             cell(m.where.transfer)});
-  return fmt::format("\nserved request by request: {} requests, {:.0f} in flight on average\n{}", c.requests,
-                     m.mean_running + m.mean_waiting, table.text("  "));
+  return "\n" + served_line(result) + "\n" + served_table(result).text("  ");
 }
 
 std::string course_text(const Course& course) {
@@ -93,7 +83,7 @@ std::string plan_table(const PlanResult& result) {
   std::string text = joined(question_lines(result.plan));
   if (deployments.empty()) return text + nothing_text(result.plan, result.answer) + impossible_text(result.answer);
   text += "\n" + best_text(result.plan, deployments.front());
-  if (result.confirmed) text += confirmed_text(result);
+  if (result.promises) text += confirmed_text(result);
   if (result.course) text += course_text(*result.course);
   if (deployments.size() > 1) text += "\nthe others\n" + others(deployments);
   if (!result.answer.trade_offs.empty()) {
