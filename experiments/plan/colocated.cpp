@@ -36,8 +36,8 @@ class Colocated {
         tokens_per_step_(points.tokens_per_request(decode.choice)) {}
 
   // With fewer units answers or prompts would not keep up, even if prompts took no longer beside answers than alone.
-  [[nodiscard]] int fewest_gpus() const {
-    return fewest_units(points_->prefill(choice_, points_->part(choice_.tokens))) * choice_.gpus();
+  [[nodiscard]] int fewest_units() const {
+    return fewest_units(points_->prefill(choice_, points_->part(choice_.tokens)));
   }
 
   // Simulates the step with prompts. Whether both fit into memory.
@@ -47,10 +47,10 @@ class Colocated {
     return memory_.fits();
   }
 
-  // Fewer GPUs than `most`, or nothing. REQUIRES: it fits.
-  [[nodiscard]] std::optional<ColocatedOption> option(int most_gpus) const {
+  // `most` units, or fewer, or nothing. REQUIRES: it fits.
+  [[nodiscard]] std::optional<ColocatedOption> option(int most) const {
     int low = fewest_units(prefill_) - 1;
-    int high = std::min(kMostTimes * (low + 1), (most_gpus - 1) / choice_.gpus());
+    int high = std::min(kMostTimes * (low + 1), most);
     if (high <= low || !at(high).within()) return std::nullopt;
     while (high - low > 1) {
       const int middle = low + (high - low) / 2;
@@ -141,6 +141,7 @@ class Colocated {
   [[nodiscard]] ColocatedOption finished(int units) const {
     const State state = at(units);
     PrefillOption prefill{.choice = choice_, .step = prefill_, .units = units};
+    prefill.spares = decode_->spares;
     prefill.ttft_ms = state.ttft_ms;
     prefill.utilization = state.share;
     ColocatedOption option{*decode_, std::move(prefill), memory_, mixed_};
@@ -192,10 +193,10 @@ bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
 
 std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points, const DecodeFamily& family,
                                                 const std::vector<PrefillChoice>& choices) {
-  constexpr int kMostGpus = 1 << 30;
+  constexpr int kMostUnits = 1 << 30;
   struct Candidate {
     Colocated way;
-    int fewest_gpus = 0;
+    int fewest_units = 0;
   };
   std::vector<Candidate> candidates;
   if (family.options.empty()) return std::nullopt;
@@ -205,16 +206,16 @@ std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& 
     for (const PrefillChoice& choice : choices) {
       if (!same_unit(choice, family.choice)) continue;
       const Colocated way(plan, points, decode, choice, plan.limits, in_turn);
-      candidates.push_back({way, way.fewest_gpus()});
+      candidates.push_back({way, way.fewest_units()});
     }
   }
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.fewest_gpus < b.fewest_gpus; });
+                   [](const Candidate& a, const Candidate& b) { return a.fewest_units < b.fewest_units; });
   std::optional<ColocatedOption> best;
   for (Candidate& candidate : candidates) {
-    if (best && candidate.fewest_gpus > best->gpus()) break;  // the next ones need more still
+    if (best && candidate.fewest_units > best->decode.units) break;  // the next ones need more still
     if (!goes(candidate.way)) continue;
-    auto option = candidate.way.option(best ? best->gpus() + 1 : kMostGpus);
+    auto option = candidate.way.option(best ? best->decode.units : kMostUnits);
     if (option && (!best || is_better(*option, *best))) best = std::move(option);
   }
   return best;

@@ -43,7 +43,7 @@ Course along_the_day(const Plan& plan, const Deployment& deployment, KnownSteps&
       part->second.load = load;
       if (!answer.deployments.empty()) {
         const Deployment& best = answer.deployments.front();
-        part->second = {load, best.prefill.units, best.decode.units, best.gpus};
+        part->second = {load, best.prefill.all_units(), best.decode.all_units(), best.gpus};
       }
     }
     course.parts.push_back(part->second);

@@ -31,6 +31,8 @@ namespace {
 DecodeOption option_of(const Plan& plan, const Points& points, DecodeChoice choice, int batch_size) {
   choice.batch_size = batch_size;
   DecodeOption option{.choice = choice, .step = points.decode(choice)};
+  option.spares = plan.decode.spare_units;
+  option.rented_per_unit = rented_gpus(choice.gpus(), points.gpus_per_node());
   option.tpot_ms = option.step.step_ms / points.tokens_per_request(choice);
   option.busy_slots = plan.traffic.output_tokens_per_s() * option.tpot_ms / 1e3;  // Little's law
   option.units =
@@ -79,8 +81,8 @@ std::string why_none(const DecodeChoice& choice, int fits_requests) {
 
 bool is_better(const DecodeOption& a, const DecodeOption& b) {
   const auto rank = [](const DecodeOption& option) {
-    return std::make_tuple(option.gpus(), option.tpot_ms, option.choice.gpus(), option.choice.batch_size,
-                           option.choice.mtp, option.choice.schedule);
+    return std::make_tuple(option.rented(), option.gpus(), option.tpot_ms, option.choice.gpus(),
+                           option.choice.batch_size, option.choice.mtp, option.choice.schedule);
   };
   return rank(a) < rank(b);
 }

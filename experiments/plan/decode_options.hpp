@@ -27,18 +27,22 @@ struct DecodeOption {
   DecodeChoice choice;
   StepPoint step{};
   double tpot_ms = 0;
-  int fits_requests = 0;   ///< per GPU, by memory
-  int units = 0;           ///< with which no more requests wait for a slot than the limits' percentile leaves
-  double busy_slots = 0;   ///< on average
-  std::string bound_by{};  ///< what keeps the batch from being larger, or its steps from being shorter
+  int fits_requests = 0;       ///< per GPU, by memory
+  int units = 0;               ///< with which no more requests wait for a slot than the limits' percentile leaves
+  int spares = 0;              ///< more units, for when one fails
+  double rented_per_unit = 0;  ///< GPUs
+  double busy_slots = 0;       ///< on average
+  std::string bound_by{};      ///< what keeps the batch from being larger, or its steps from being shorter
 
-  [[nodiscard]] int gpus() const { return units * choice.gpus(); }
+  [[nodiscard]] int gpus() const { return (units + spares) * choice.gpus(); }
+  [[nodiscard]] double rented() const { return (units + spares) * rented_per_unit; }
   [[nodiscard]] double utilization() const {
     return busy_slots / (1.0 * units * choice.unit.attention_groups() * choice.batch_size);
   }
 };
 
-/// With fewer GPUs, then with the shorter TPOT; of those that are alike in both the smaller unit and batch.
+/// With fewer GPUs rented and then used, then with the shorter TPOT; of those that are alike in both the smaller unit
+/// and batch.
 [[nodiscard]] bool is_better(const DecodeOption& a, const DecodeOption& b);
 
 /// One way of decoding, with all its batch sizes.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/precision.hpp"
 #include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "schedules/scenario/parallelism.hpp"
@@ -46,10 +47,25 @@ struct DecodeChoice {
   bool operator==(const DecodeChoice&) const = default;
 };
 
+/// GPUs that each of many units takes of nodes, which are rented whole: of units that do not fill a node, what is left
+/// of it over is nobody's.
+[[nodiscard]] inline double rented_gpus(int gpus_per_unit, int gpus_per_node) {
+  if (gpus_per_unit > gpus_per_node) return 1.0 * ((gpus_per_unit - 1) / gpus_per_node + 1) * gpus_per_node;
+  return 1.0 * gpus_per_node / (gpus_per_node / gpus_per_unit);
+}
+
+/// What weights and caches are stored as.
+struct NumberFormats {
+  Precision weights{}, experts{}, kv_cache{};  ///< weights: of all but routed experts
+  bool has_experts = false;
+};
+
 /// One side of a deployment. Of a colocated one both have the same units.
 struct Side {
-  int units = 0;
-  int gpus = 0;
+  int units = 0;   ///< that the load takes
+  int spares = 0;  ///< more of them, for when one fails
+  int gpus = 0;    ///< of all
+  [[nodiscard]] int all_units() const { return units + spares; }
   double step_ms = 0;               ///< of a full one
   double exposed_ms = 0;            ///< of it: communication and no compute
   double tokens_per_s_per_gpu = 0;  ///< of full steps
@@ -66,18 +82,25 @@ struct Deployment {
   PrefillChoice prefill_choice;
   DecodeChoice decode_choice;
   Side prefill, decode;
+  NumberFormats formats{};  ///< of decode
   int gpus = 0;
+  int gpus_per_node = 1;
+  int nodes = 0;                       ///< that are rented
   double ttft_ms = 0, tpot_ms = 0;     ///< at the limits' percentile
   double tokens_per_s_per_gpu = 0;     ///< produced, over all GPUs
   double tokens_per_s_per_user = 0;    ///< 1000 / TPOT
-  double usd_per_hour = 0;             ///< 0: no price
+  double usd_per_gpu_hour = 0;         ///< 0: no price
+  double usd_per_hour = 0;             ///< of all GPUs of the nodes
   double cost_per_million_tokens = 0;  ///< USD per million tokens produced, prompts included
   std::string bound_by;                ///< of the side with more GPUs
   std::string loses;                   ///< to the best one, why
 
-  /// Per hour, or where there is none GPUs.
-  [[nodiscard]] double price() const { return usd_per_hour > 0 ? usd_per_hour : gpus; }
+  /// Per hour, or where there is none GPUs: of whole nodes.
+  [[nodiscard]] double price() const { return usd_per_hour > 0 ? usd_per_hour : 1.0 * nodes * gpus_per_node; }
 };
+
+/// GPUs, nodes, cost, and what each GPU produces, by the units of both sides.
+void set_totals(Deployment& deployment, double output_tokens_per_s);
 
 // What a step is short of.
 

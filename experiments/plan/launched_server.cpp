@@ -29,12 +29,12 @@ std::string hugging_face_id(const std::string& zoo_name) {
 
 std::vector<LaunchedServer> launched_servers(const Deployment& d, int gpus_per_node) {
   LaunchedServer prefill{
-      .role = "prefill", .units = d.prefill.units, .prefill = &d.prefill_choice, .memory = d.prefill.memory};
+      .role = "prefill", .units = d.prefill.all_units(), .prefill = &d.prefill_choice, .memory = d.prefill.memory};
   prefill.unit = d.prefill_choice.unit;
   prefill.mode = d.prefill_choice.mode;
   prefill.redundant_experts = d.prefill_choice.redundant_experts;
   LaunchedServer decode{
-      .role = "decode", .units = d.decode.units, .decode = &d.decode_choice, .memory = d.decode.memory};
+      .role = "decode", .units = d.decode.all_units(), .decode = &d.decode_choice, .memory = d.decode.memory};
   decode.unit = d.decode_choice.unit;
   decode.mode = d.decode_choice.mode;
   decode.redundant_experts = d.decode_choice.redundant_experts;

@@ -98,7 +98,7 @@ Limits read_limits(const Spec& spec) {
 }
 
 PrefillSpace read_prefill(const Spec& spec) {
-  spec.expect({"ep", "tp", "redundant_experts", "tokens", "comm_sms", "two_batch", "set"});
+  spec.expect({"ep", "tp", "redundant_experts", "tokens", "comm_sms", "two_batch", "spare_units", "set"});
   PrefillSpace space;
   space.ep = integers_or_none(spec, "ep", 1, kMostGpus);
   space.tp = integers_or_none(spec, "tp", 1, kMostGpus);
@@ -106,13 +106,14 @@ PrefillSpace read_prefill(const Spec& spec) {
   space.tokens = integers_or_none(spec, "tokens", 2, 1 << 20);
   space.comm_sms = integers_or_none(spec, "comm_sms", 2, 1024);
   space.two_batch = flags_or(spec, "two_batch", space.two_batch);
+  if (spec.has("spare_units")) space.spare_units = spec.integer("spare_units", 0, 100);
   space.set = texts_or_none(spec, "set");
   return space;
 }
 
 DecodeSpace read_decode(const Spec& spec, const Architecture& model) {
-  spec.expect(
-      {"ep", "tp", "redundant_experts", "batch_size", "two_batch", "single_batch", "mtp", "mtp_acceptance", "set"});
+  spec.expect({"ep", "tp", "redundant_experts", "batch_size", "two_batch", "single_batch", "mtp", "mtp_acceptance",
+               "spare_units", "set"});
   DecodeSpace space;
   space.ep = integers_or_none(spec, "ep", 1, kMostGpus);
   space.tp = integers_or_none(spec, "tp", 1, kMostGpus);
@@ -125,6 +126,7 @@ DecodeSpace read_decode(const Spec& spec, const Architecture& model) {
     throw spec.error("mtp", fmt::format("'{}' has no MTP module", model.name));
   }
   if (spec.has("mtp_acceptance")) space.mtp_acceptance = spec.number("mtp_acceptance", 0, 1);
+  if (spec.has("spare_units")) space.spare_units = spec.integer("spare_units", 0, 100);
   space.set = texts_or_none(spec, "set");
   return space;
 }

@@ -67,6 +67,7 @@ struct PrefillSpace {
   std::vector<int> tp;  ///< of attention
   std::vector<int> redundant_experts, tokens, comm_sms;
   std::vector<bool> two_batch{true, false};
+  int spare_units = 0;  ///< more than the load takes
   std::vector<std::string> set;
 };
 
@@ -77,6 +78,7 @@ struct DecodeSpace {
   std::vector<bool> single_batch{false};  ///< of schedules with one micro-batch: it overlaps with itself
   std::vector<int> mtp{0};                ///< tokens drafted per step
   double mtp_acceptance = 0.85;
+  int spare_units = 0;  ///< of colocated serving, too
   std::vector<std::string> set;
 };
 

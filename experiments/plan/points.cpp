@@ -51,7 +51,8 @@ Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
       known_(known),
       model_(load_architecture(plan.model, plan.file.string())),
       cached_(cached_tokens(plan.traffic.input, plan.traffic.output)),
-      arrivals_(draw_arrivals(plan.traffic.input, plan.traffic.output)) {}
+      arrivals_(draw_arrivals(plan.traffic.input, plan.traffic.output)),
+      gpus_per_node_(static_cast<int>(facts_of(plan, machine).gpus_per_node)) {}
 
 Points::Question Points::of_machine(std::string scenario, std::vector<std::string> set) const {
   add_facts(machine_, set);
@@ -215,6 +216,11 @@ std::optional<std::string> Points::refused_changes(PrefillChoice choice) const {
 std::optional<std::string> Points::refused_changes(DecodeChoice choice) const {
   choice.batch_size = micro_batches(choice.schedule);
   return refused_changes(question(choice));
+}
+
+NumberFormats Points::formats(const DecodeChoice& choice) const {
+  const Architecture model = setup_of(question(choice)).model;
+  return {model.weights, model.expert_weights, model.kv_cache, model.n_routed_experts > 0};
 }
 
 bool Points::routes_in_turn(DecodeChoice choice) const {

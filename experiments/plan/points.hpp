@@ -80,6 +80,8 @@ class Points {
   [[nodiscard]] Question question(const PrefillChoice& prefill, const DecodeChoice& decode,
                                   const PromptPart& part) const;
   [[nodiscard]] const Arrivals& arrivals() const { return arrivals_; }
+  [[nodiscard]] int gpus_per_node() const { return gpus_per_node_; }
+  [[nodiscard]] NumberFormats formats(const DecodeChoice& choice) const;
   /// Whether the stack's scheduler sends requests to attention groups in turn.
   [[nodiscard]] bool routes_in_turn(DecodeChoice choice) const;
   /// Over each GPU's NIC at its peak, of a prompt's cache.
@@ -104,6 +106,7 @@ class Points {
   Architecture model_;
   CachedTokens cached_;
   Arrivals arrivals_;
+  int gpus_per_node_;
 };
 
 }  // namespace moeline

@@ -13,7 +13,8 @@ struct Candidate {
   PrefillChoice choice;
   StepPoint step;
   double transfer_ms_per_token = 0;
-  int fewest_units = 0;  // that keep up
+  double busy_units = 0;  // with full steps
+  int fewest_units = 0;   // that keep up
 };
 
 class Prefill {
@@ -23,8 +24,8 @@ class Prefill {
   [[nodiscard]] Candidate candidate(const PrefillChoice& choice) const {
     Candidate candidate{choice, points_.prefill(choice, points_.part(choice.tokens)),
                         points_.transfer_ms_per_token(choice)};
-    const double units = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * choice.gpus());
-    candidate.fewest_units = static_cast<int>(std::ceil(units / kMostBusy));
+    candidate.busy_units = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * choice.gpus());
+    candidate.fewest_units = static_cast<int>(std::ceil(candidate.busy_units / kMostBusy));
     return candidate;
   }
 
@@ -60,8 +61,10 @@ class Prefill {
       (within(middle) ? high : low) = middle;
     }
     PrefillOption option{.choice = candidate.choice, .step = candidate.step, .units = high};
+    option.spares = plan_.prefill.spare_units;
+    option.rented_per_unit = rented_gpus(candidate.choice.gpus(), points_.gpus_per_node());
     option.ttft_ms = waits(candidate, times, high, limit_ms).ttft_ms;
-    option.utilization = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * option.gpus());
+    option.utilization = candidate.busy_units / high;
     const bool more = high > candidate.fewest_units;
     option.bound_by = more ? "ttft" : network_or_compute(candidate.step.exposed_ms, candidate.step.step_ms);
     return option;
@@ -93,7 +96,7 @@ std::vector<Candidate> candidates_of(const Prefill& prefill, const Points& point
 
 bool is_better(const PrefillOption& a, const PrefillOption& b) {
   const auto rank = [](const PrefillOption& option) {
-    return std::make_tuple(option.gpus(), option.ttft_ms, option.choice.tokens, option.choice.comm_sms,
+    return std::make_tuple(option.rented(), option.gpus(), option.ttft_ms, option.choice.tokens, option.choice.comm_sms,
                            option.choice.schedule);
   };
   return rank(a) < rank(b);

@@ -19,15 +19,18 @@ struct PrefillOption {
   PrefillChoice choice;
   StepPoint step{};
   int units = 0;
-  double ttft_ms = 0;  ///< at the limits' percentile
+  int spares = 0;              ///< more of them
+  double rented_per_unit = 0;  ///< GPUs
+  double ttft_ms = 0;          ///< at the limits' percentile
   double utilization = 0;
   std::string bound_by{};
 
-  [[nodiscard]] int gpus() const { return units * choice.gpus(); }
+  [[nodiscard]] int gpus() const { return (units + spares) * choice.gpus(); }
+  [[nodiscard]] double rented() const { return (units + spares) * rented_per_unit; }
 };
 
-/// With fewer GPUs, then with the shorter TTFT; of those that are alike in both the smaller step, so that no answer
-/// goes by the order in which choices are listed.
+/// With fewer GPUs rented and then used, then with the shorter TTFT; of those that are alike in both the smaller step,
+/// so that no answer goes by the order in which choices are listed.
 [[nodiscard]] bool is_better(const PrefillOption& a, const PrefillOption& b);
 
 /// One way of prefilling: units of one size, with and without a second micro-batch.

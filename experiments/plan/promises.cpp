@@ -8,10 +8,9 @@
 namespace moeline {
 namespace {
 
-void set_units(Side& side, int units, int gpus_per_unit) {
+void set_units(Side& side, int units) {
   side.utilization *= 1.0 * side.units / units;
   side.units = units;
-  side.gpus = units * gpus_per_unit;
 }
 
 int more(int units) { return units + std::max(1, units / 20); }
@@ -56,14 +55,10 @@ void put_first(const Promises& promises, std::vector<Deployment>& deployments) {
 }
 
 Deployment with_units(Deployment d, int prefill, int decode) {
-  set_units(d.prefill, prefill, d.prefill_choice.gpus());
-  set_units(d.decode, decode, d.decode_choice.gpus());
-  const int gpus = d.colocated ? d.decode.gpus : d.prefill.gpus + d.decode.gpus;
-  const double times = 1.0 * gpus / d.gpus;
-  d.gpus = gpus;
-  d.tokens_per_s_per_gpu /= times;
-  d.usd_per_hour *= times;
-  d.cost_per_million_tokens *= times;
+  const double tokens_per_s = d.tokens_per_s_per_gpu * d.gpus;
+  set_units(d.prefill, prefill);
+  set_units(d.decode, decode);
+  set_totals(d, tokens_per_s);
   return d;
 }
 

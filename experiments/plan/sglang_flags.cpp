@@ -93,9 +93,9 @@ LaunchCommand sglang_router(const Deployment& d) {
                        "--host 0.0.0.0",
                        "--port 8000"};
   std::vector<std::string> notes;
-  if (d.prefill.units > 1 || d.decode.units > 1) {
+  if (d.prefill.all_units() > 1 || d.decode.all_units() > 1) {
     notes.push_back(fmt::format("--prefill and --decode once per unit, with its first node: {} and {} times",
-                                d.prefill.units, d.decode.units));
+                                d.prefill.all_units(), d.decode.all_units()));
   }
   return {"router", 1, 1, joined(flags), notes};
 }

@@ -17,6 +17,7 @@ namespace {
 // All ways on one machine.
 struct Ways {
   const PlanHardware* machine = nullptr;
+  NumberFormats formats{};  // of decode
   std::vector<DecodeFamily> decode;
   std::vector<PrefillFamily> prefill;
   std::vector<ColocatedOption> colocated;
@@ -85,6 +86,9 @@ Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, s
     }
     one_more();
   });
+  const auto possible =
+      std::ranges::find_if(ways.decode, [](const DecodeFamily& each) { return !each.options.empty(); });
+  if (possible != ways.decode.end()) ways.formats = points.formats(possible->options.front().choice);
   if (!plan.colocated) return ways;
   const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
   std::vector<std::optional<ColocatedOption>> colocated(decode.size());
@@ -99,6 +103,7 @@ Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, s
 template <class Option>
 Side side_of(const Option& option, double utilization, int fits_requests) {
   return {.units = option.units,
+          .spares = option.spares,
           .gpus = option.gpus(),
           .step_ms = option.step.step_ms,
           .exposed_ms = option.step.exposed_ms,
@@ -110,21 +115,22 @@ Side side_of(const Option& option, double utilization, int fits_requests) {
           .known = option.step.known};
 }
 
-Deployment deployment(const Plan& plan, const PlanHardware& machine, const PrefillOption& prefill,
-                      const DecodeOption& decode, bool colocated) {
+Deployment deployment(const Plan& plan, const Ways& ways, const PrefillOption& prefill, const DecodeOption& decode,
+                      bool colocated) {
+  const PlanHardware& machine = *ways.machine;
   Deployment d;
   d.colocated = colocated;
   d.prefill_choice = prefill.choice;
   d.decode_choice = decode.choice;
   d.prefill = side_of(prefill, prefill.utilization, 0);
   d.decode = side_of(decode, decode.utilization(), decode.fits_requests);
-  d.gpus = colocated ? decode.gpus() : prefill.gpus() + decode.gpus();
+  d.formats = ways.formats;
+  d.gpus_per_node = static_cast<int>(facts_of(plan, machine).gpus_per_node);
+  d.usd_per_gpu_hour = machine.usd_per_gpu_hour;
   d.ttft_ms = prefill.ttft_ms;
   d.tpot_ms = decode.tpot_ms;
   d.tokens_per_s_per_user = 1e3 / d.tpot_ms;
-  d.tokens_per_s_per_gpu = plan.traffic.output_tokens_per_s() / d.gpus;
-  d.usd_per_hour = machine.usd_per_gpu_hour * d.gpus;
-  d.cost_per_million_tokens = d.usd_per_hour / 3600 / plan.traffic.output_tokens_per_s() * 1e6;
+  set_totals(d, plan.traffic.output_tokens_per_s());
   d.bound_by = d.decode.gpus >= d.prefill.gpus ? d.decode.bound_by : d.prefill.bound_by;
   return d;
 }
@@ -151,15 +157,15 @@ std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
   if (plan.disaggregated && decode != nullptr && prefill != nullptr) {
     for (const DecodeFamily& family : ways.decode) {
       const DecodeOption* best = family.best(plan.limits.tpot_ms);
-      if (best != nullptr) list.push_back(deployment(plan, *ways.machine, *prefill, *best, false));
+      if (best != nullptr) list.push_back(deployment(plan, ways, *prefill, *best, false));
     }
     for (const PrefillFamily& family : ways.prefill) {
       const bool other = family.best && &*family.best != prefill;
-      if (other) list.push_back(deployment(plan, *ways.machine, *family.best, *decode, false));
+      if (other) list.push_back(deployment(plan, ways, *family.best, *decode, false));
     }
   }
   for (const ColocatedOption& option : ways.colocated) {
-    list.push_back(deployment(plan, *ways.machine, option.prefill, option.decode, true));
+    list.push_back(deployment(plan, ways, option.prefill, option.decode, true));
     list.back().mixed = option.mixed;
     list.back().prefill.memory = list.back().decode.memory = option.memory;
   }
@@ -172,7 +178,7 @@ std::string more_gpus(const char* side, const Side& one, const Side& best) {
 }
 
 std::string why_worse(const Deployment& d, const Deployment& best) {
-  if (d.price() == best.price()) {
+  if (d.gpus == best.gpus && d.price() == best.price()) {
     return d.tpot_ms > best.tpot_ms ? fmt::format("TPOT {:.1f} ms, not {:.1f}", d.tpot_ms, best.tpot_ms)
                                     : fmt::format("TTFT {:.0f} ms, not {:.0f}", d.ttft_ms, best.ttft_ms);
   }
@@ -273,7 +279,8 @@ std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<W
   }
   std::stable_sort(list.begin(), list.end(), [](const Deployment& a, const Deployment& b) {
     const auto rank = [](const Deployment& d) {
-      return std::make_tuple(d.price(), d.tpot_ms, d.ttft_ms, describe(d.prefill_choice), describe(d.decode_choice));
+      return std::make_tuple(d.price(), d.gpus, d.tpot_ms, d.ttft_ms, describe(d.prefill_choice),
+                             describe(d.decode_choice));
     };
     return rank(a) < rank(b);
   });

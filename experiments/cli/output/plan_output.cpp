@@ -63,7 +63,8 @@ Fields<T> hindered_fields() {
 
 Fields<Side> side_fields() {
   return Fields<Side>()
-      .add("units", "units", &Side::units)
+      .add("units", "units that the load takes", &Side::units)
+      .add("spare_units", "more of them, for when one fails", &Side::spares)
       .add("gpus", "GPUs of all units", &Side::gpus)
       .add("step_ms", "ms of a step", &Side::step_ms, {.decimals = 4})
       .add("exposed_ms", "ms of it in which communication is exposed", &Side::exposed_ms, {.decimals = 4})
@@ -104,9 +105,18 @@ std::optional<double> cost_of(const Deployment& d) { return only_if(d.usd_per_ho
 
 std::string meaning_of_metric(const char* name) { return meaning_of(*metric_named(name)); }
 
+Fields<NumberFormats> format_fields() {
+  return Fields<NumberFormats>()
+      .add("weights", "of all but routed experts", [](auto& f) { return name_of(f.weights); })
+      .add("experts", "of routed experts", [](auto& f) { return only_if(f.has_experts, name_of(f.experts)); })
+      .add("kv_cache", "of caches", [](auto& f) { return name_of(f.kv_cache); });
+}
+
 Fields<Deployment> deployment_fields() {
   return Fields<Deployment>()
       .add("gpus", "GPUs", &Deployment::gpus)
+      .add("nodes", "whole nodes, which are rented", &Deployment::nodes)
+      .object("formats", "what decode keeps numbers as", &Deployment::formats, format_fields())
       .add("colocated", "the same GPUs prefill and decode", &Deployment::colocated)
       .add("mixed_steps", "of a colocated one: prompts are computed in steps in which requests decode",
            [](auto& d) { return only_if(d.colocated, d.mixed); })
@@ -116,7 +126,7 @@ Fields<Deployment> deployment_fields() {
       .add("tokens_per_s_per_user", meaning_of_metric("tokens_per_s_per_user"), &Deployment::tokens_per_s_per_user)
       .add("tpot_ms", "time per output token, ms", &Deployment::tpot_ms, {.decimals = 4})
       .add("ttft_ms", "time to first token, ms, at the percentile", &Deployment::ttft_ms)
-      .add("usd_per_hour", "US dollars of all GPUs",
+      .add("usd_per_hour", "US dollars of all GPUs of the nodes",
            [](auto& d) { return only_if(d.usd_per_hour > 0, d.usd_per_hour); }, {.decimals = 2})
       .add("cost_per_million_tokens", meaning_of_metric("cost_per_million_tokens"), cost_of, {.decimals = 4})
       .all(std::identity(), hindered_fields<Deployment>())

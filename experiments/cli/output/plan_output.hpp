@@ -38,8 +38,12 @@ struct PlanResult {
 
 /// What is served, and within which limits.
 [[nodiscard]] std::vector<std::string> question_lines(const Plan& plan);
+/// "2 nodes of 8", which are rented whole.
+[[nodiscard]] std::string nodes_of(const Deployment& deployment);
+/// "fp8 weights and experts, bf16 KV cache".
+[[nodiscard]] std::string formats_of(const NumberFormats& formats);
 /// How many GPUs, how fast, at what cost.
-[[nodiscard]] std::vector<std::string> answer_lines(const Plan& plan, const Deployment& deployment);
+[[nodiscard]] std::vector<std::string> answer_lines(const Deployment& deployment);
 /// What came of serving it request by request. REQUIRES: promises.
 [[nodiscard]] std::string served_line(const PlanResult& result);
 [[nodiscard]] TextTable served_table(const PlanResult& result);

@@ -17,27 +17,29 @@ constexpr const char* kPerGpu = "tokens_per_s_per_gpu";
 constexpr const char* kTpot = "tpot_ms";
 constexpr const char* kCost = "cost_per_million_tokens";
 
-std::string units_of(int units) { return fmt::format("{} unit{}", units, units == 1 ? "" : "s"); }
+std::string units_of(const Side& side) {
+  const std::string spare = side.spares > 0 ? fmt::format(", {} of them spare", side.spares) : "";
+  return fmt::format("{} unit{}{}", side.all_units(), side.all_units() == 1 ? "" : "s", spare);
+}
 
 void add_units(const Deployment& d, std::vector<PageFigure>& figures) {
   const std::string prefill = describe(d.prefill_choice);
   const std::string decode = describe(d.decode_choice);
   if (d.colocated) {
-    figures.push_back({"prefill and decode", units_of(d.decode.units), prefill + "; " + decode});
+    figures.push_back({"prefill and decode", units_of(d.decode), prefill + "; " + decode});
   } else {
-    figures.push_back({"prefill", units_of(d.prefill.units), prefill});
-    figures.push_back({"decode", units_of(d.decode.units), decode});
+    figures.push_back({"prefill", units_of(d.prefill), prefill});
+    figures.push_back({"decode", units_of(d.decode), decode});
   }
 }
 
 std::vector<PageFigure> figures_of(const Plan& plan, const Deployment& d) {
-  const double per_node = facts_of(plan, d).gpus_per_node;
   const auto limit = [&](double ms) {
     return fmt::format("limit {:.4g} ms, {:.4g} % of requests", ms, plan.limits.percentile);
   };
-  std::vector<PageFigure> figures = {{"GPUs", fmt::format("{} {}", d.gpus, d.decode_choice.hardware),
-                                      fmt::format("{:.4g} nodes of {:.0f}", d.gpus / per_node, per_node)}};
+  std::vector<PageFigure> figures = {{"GPUs", fmt::format("{} {}", d.gpus, d.decode_choice.hardware), nodes_of(d)}};
   add_units(d, figures);
+  figures.push_back({"numbers", formats_of(d.formats), ""});
   if (d.usd_per_hour > 0) {
     figures.push_back({"per million tokens", fmt::format("{:.3f} USD", d.cost_per_million_tokens),
                        fmt::format("{:.2f} USD/h", d.usd_per_hour)});
@@ -52,7 +54,7 @@ std::vector<PageFigure> figures_of(const Plan& plan, const Deployment& d) {
 
 TextSection deployment_section(const char* title, const Plan& plan, const Deployment& d) {
   TextSection section{.title = title, .figures = figures_of(plan, d)};
-  section.lines = {answer_lines(plan, d).front()};  // the figures have the rest
+  section.lines = {answer_lines(d).front()};  // the figures have the rest
   section.tables = {sides_table(d), memory_table(d)};
   return section;
 }

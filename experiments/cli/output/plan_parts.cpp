@@ -16,9 +16,11 @@ std::string usd(const Deployment& d) {
 std::string hardware_of(const Deployment& d) { return d.decode_choice.hardware; }
 
 void add_side(TextTable& table, const char* name, const std::string& how, const Side& side) {
-  table.row({name, std::to_string(side.gpus), fmt::format("{} x {}", side.units, how),
-             fmt::format("{:.2f}", side.step_ms), fmt::format("{:.2f}", side.exposed_ms),
-             fmt::format("{:.0f}", side.tokens_per_s_per_gpu), percent(side.utilization), side.bound_by});
+  const std::string units =
+      side.spares > 0 ? fmt::format("({} + {})", side.units, side.spares) : std::to_string(side.units);
+  table.row({name, std::to_string(side.gpus), units + " x " + how, fmt::format("{:.2f}", side.step_ms),
+             fmt::format("{:.2f}", side.exposed_ms), fmt::format("{:.0f}", side.tokens_per_s_per_gpu),
+             percent(side.utilization), side.bound_by});
 }
 
 void add_memory(TextTable& table, const char* name, const Side& side) {
@@ -61,8 +63,19 @@ std::vector<std::string> question_lines(const Plan& plan) {
                       plan.limits.ttft_ms, plan.limits.tpot_ms)};
 }
 
-std::vector<std::string> answer_lines(const Plan& plan, const Deployment& d) {
-  const MachineFacts facts = facts_of(plan, d);
+std::string nodes_of(const Deployment& d) {
+  return fmt::format("{} node{} of {}", d.nodes, d.nodes == 1 ? "" : "s", d.gpus_per_node);
+}
+
+std::string formats_of(const NumberFormats& f) {
+  const std::string weights = name_of(f.weights), experts = name_of(f.experts);
+  const std::string first = !f.has_experts       ? weights + " weights"
+                            : weights == experts ? weights + " weights and experts"
+                                                 : weights + " weights, " + experts + " experts";
+  return first + ", " + name_of(f.kv_cache) + " KV cache";
+}
+
+std::vector<std::string> answer_lines(const Deployment& d) {
   const std::string ratio =
       d.colocated ? (d.mixed ? ", prompts in steps that decode as well" : ", prompts in steps of their own")
                   : fmt::format(", prefill : decode = 1 : {:.2f}", 1.0 * d.decode.gpus / d.prefill.gpus);
@@ -70,9 +83,8 @@ std::vector<std::string> answer_lines(const Plan& plan, const Deployment& d) {
                                                             d.usd_per_hour, d.cost_per_million_tokens)
                                               : "";
   return {
-      fmt::format("{} GPUs {} ({:.4g} nodes of {:.0f}), {}{}", d.gpus, hardware_of(d), d.gpus / facts.gpus_per_node,
-                  facts.gpus_per_node, d.colocated ? "prefill and decode on the same" : "prefill and decode apart",
-                  ratio),
+      fmt::format("{} GPUs {} ({}), {}: prefill and decode {}{}", d.gpus, hardware_of(d), nodes_of(d),
+                  formats_of(d.formats), d.colocated ? "on the same" : "apart", ratio),
       fmt::format("TTFT {:.0f} ms, TPOT {:.2f} ms: {:.1f} tokens/s for each user, {:.1f} from each GPU{}; bound by {}",
                   d.ttft_ms, d.tpot_ms, d.tokens_per_s_per_user, d.tokens_per_s_per_gpu, cost, d.bound_by)};
 }

@@ -14,8 +14,8 @@ std::string joined(const std::vector<std::string>& lines, const char* indent = "
   return text;
 }
 
-std::string best_text(const Plan& plan, const Deployment& d) {
-  return joined(answer_lines(plan, d)) + "\n" + sides_table(d).text("  ") + "\n" + memory_table(d).text("  ") + "\n  " +
+std::string best_text(const Deployment& d) {
+  return joined(answer_lines(d)) + "\n" + sides_table(d).text("  ") + "\n" + memory_table(d).text("  ") + "\n  " +
          known_line("prefill's kernels'", d.prefill.known) + "\n  " + known_line("decode's kernels'", d.decode.known) +
          "\n";
 }
@@ -56,7 +56,7 @@ std::string impossible_text(const Answer& answer) {
 
 std::string nothing_text(const Plan& plan, const Answer& answer) {
   const std::string text = "\nno deployment is within the limits\n" + nearest_line(plan, answer) + "\n";
-  return answer.nearest ? text + "\n" + best_text(plan, *answer.nearest) : text;
+  return answer.nearest ? text + "\n" + best_text(*answer.nearest) : text;
 }
 
 std::string confirmed_text(const PlanResult& result) {
@@ -82,7 +82,7 @@ std::string plan_table(const PlanResult& result) {
   const std::vector<Deployment>& deployments = result.answer.deployments;
   std::string text = joined(question_lines(result.plan));
   if (deployments.empty()) return text + nothing_text(result.plan, result.answer) + impossible_text(result.answer);
-  text += "\n" + best_text(result.plan, deployments.front());
+  text += "\n" + best_text(deployments.front());
   if (result.promises) text += confirmed_text(result);
   if (result.course) text += course_text(*result.course);
   if (deployments.size() > 1) text += "\nthe others\n" + others(deployments);
