@@ -36,8 +36,13 @@ class Colocated {
         tokens_per_step_(points.tokens_per_request(decode.choice)) {}
 
   // With fewer units answers or prompts would not keep up, even if prompts took no longer beside answers than alone.
-  [[nodiscard]] int fewest_units() const {
-    return fewest_units(points_->prefill(choice_, points_->part(choice_.tokens)));
+  [[nodiscard]] int fewest_units() const { return fewest_units(alone()); }
+
+  // TPOT is no shorter on so many units, for the same reason: were all steps with prompts full ones.
+  [[nodiscard]] double least_tpot_ms(int units) const {
+    const StepPoint prompts = alone();
+    const double share = plan_->traffic.new_tokens_per_s() / (prompts.tokens_per_s * choice_.gpus() * units);
+    return decode_->tpot_ms * slowdown({.share = share, .step_ms = prompts.step_ms});
   }
 
   // Simulates the step with prompts. Whether both fit into memory.
@@ -72,6 +77,7 @@ class Colocated {
     [[nodiscard]] bool within() const { return ttft && tpot && slots; }
   };
 
+  [[nodiscard]] StepPoint alone() const { return points_->prefill(choice_, points_->part(choice_.tokens)); }
   [[nodiscard]] StepPoint step(const PromptPart& part) const {
     return mixed_ ? points_->mixed(choice_, decode_->choice, part) : points_->prefill(choice_, part);
   }
@@ -192,11 +198,17 @@ bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
 }  // namespace
 
 std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points, const DecodeFamily& family,
-                                                const std::vector<PrefillChoice>& choices) {
-  constexpr int kMostUnits = 1 << 30;
+                                                const std::vector<PrefillChoice>& choices, int most_gpus) {
+  const int most_units = most_gpus / family.choice.gpus();
   struct Candidate {
     Colocated way;
     int fewest_units = 0;
+    double least_tpot_ms = 0;  // on these
+    [[nodiscard]] auto bounds() const { return std::pair(fewest_units, least_tpot_ms); }
+    [[nodiscard]] bool may_be_better(const ColocatedOption& best) const {
+      if (fewest_units != best.decode.units) return fewest_units < best.decode.units;
+      return least_tpot_ms <= best.decode.tpot_ms;
+    }
   };
   std::vector<Candidate> candidates;
   if (family.options.empty()) return std::nullopt;
@@ -206,16 +218,16 @@ std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& 
     for (const PrefillChoice& choice : choices) {
       if (!same_unit(choice, family.choice)) continue;
       const Colocated way(plan, points, decode, choice, plan.limits, in_turn);
-      candidates.push_back({way, way.fewest_units()});
+      const int fewest = way.fewest_units();
+      if (fewest <= most_units) candidates.push_back({way, fewest, way.least_tpot_ms(fewest)});
     }
   }
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.fewest_units < b.fewest_units; });
+                   [](const Candidate& a, const Candidate& b) { return a.bounds() < b.bounds(); });
   std::optional<ColocatedOption> best;
   for (Candidate& candidate : candidates) {
-    if (best && candidate.fewest_units > best->decode.units) break;  // the next ones need more still
-    if (!goes(candidate.way)) continue;
-    auto option = candidate.way.option(best ? best->decode.units : kMostUnits);
+    if ((best && !candidate.may_be_better(*best)) || !goes(candidate.way)) continue;
+    auto option = candidate.way.option(best ? best->decode.units : most_units);
     if (option && (!best || is_better(*option, *best))) best = std::move(option);
   }
   return best;

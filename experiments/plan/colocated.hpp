@@ -16,8 +16,8 @@ struct ColocatedOption {
   [[nodiscard]] int gpus() const { return decode.gpus(); }
 };
 
-/// The one with the fewest GPUs, of a family's batch sizes and those ways of prefilling that have units of the same
-/// size.
+/// The one with the fewest GPUs, and `most_gpus` at most, of a family's batch sizes and those ways of prefilling that
+/// have units of the same size.
 ///
 /// Prompts are computed in mixed steps, as chunked prefill does, or, where a schedule overlaps micro-batches, in steps
 /// of their own; where some wait the next step has them, as with every stack's scheduler. TTFT and TPOT are those of
@@ -26,7 +26,7 @@ struct ColocatedOption {
 /// turns).
 [[nodiscard]] std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points,
                                                               const DecodeFamily& family,
-                                                              const std::vector<PrefillChoice>& choices);
+                                                              const std::vector<PrefillChoice>& choices, int most_gpus);
 
 /// The limits that take the least widening of the plan's and that the family's smallest batch, whose steps are the
 /// shortest, meets on as many units as are ever tried. Nothing: no batch fits beside prefill.

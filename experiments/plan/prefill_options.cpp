@@ -75,11 +75,39 @@ class Prefill {
   const Points& points_;
 };
 
+// Tokens per second and GPU; 0: it does not fit, or is no scenario.
+double tokens_per_s_of(const Points& points, const PrefillChoice& choice) {
+  try {
+    return points.memory(choice).fits() ? points.prefill(choice, points.part(choice.tokens)).tokens_per_s : 0;
+  } catch (const SpecError&) {
+    return 0;  // whoever asks for the step is told why
+  }
+}
+
+// Where the plan lists no SMs, those with which steps of the usual size compute the most tokens: they are the best of
+// all sizes, or nearly.
+std::vector<PrefillChoice> with_best_sms(const Plan& plan, const Points& points, std::vector<PrefillChoice> choices) {
+  constexpr int kUsualTokens = 8192;
+  if (!plan.prefill.comm_sms.empty() || !plan.prefill.tokens.empty()) return choices;
+  int best_sms = 0;
+  double most = 0;
+  for (const PrefillChoice& choice : choices) {
+    if (choice.tokens != kUsualTokens) continue;
+    const double tokens_per_s = tokens_per_s_of(points, choice);
+    if (tokens_per_s > most) {
+      most = tokens_per_s;
+      best_sms = choice.comm_sms;
+    }
+  }
+  if (most > 0) std::erase_if(choices, [&](const PrefillChoice& each) { return each.comm_sms != best_sms; });
+  return choices;
+}
+
 // "Memory before speed": what does not fit is not simulated.
-std::vector<Candidate> candidates_of(const Prefill& prefill, const Points& points,
+std::vector<Candidate> candidates_of(const Plan& plan, const Prefill& prefill, const Points& points,
                                      const std::vector<PrefillChoice>& choices, std::string& impossible) {
   std::vector<Candidate> candidates;
-  for (const PrefillChoice& choice : choices) {
+  for (const PrefillChoice& choice : with_best_sms(plan, points, choices)) {
     try {
       if (points.memory(choice).fits()) candidates.push_back(prefill.candidate(choice));
     } catch (const SpecError& error) {
@@ -123,7 +151,7 @@ StepTimes step_times(const Points& points, int tokens, const std::function<StepP
 PrefillFamily prefill_family(const Plan& plan, const Points& points, const std::vector<PrefillChoice>& choices) {
   const Prefill prefill(plan, points);
   PrefillFamily family{.choice = choices.front()};
-  const std::vector<Candidate> candidates = candidates_of(prefill, points, choices, family.impossible);
+  const std::vector<Candidate> candidates = candidates_of(plan, prefill, points, choices, family.impossible);
   for (const Candidate& candidate : candidates) family.fitting.push_back(candidate.choice);
   for (const Candidate& candidate : candidates) {
     if (family.best && candidate.fewest_units > family.best->units) break;  // the next ones need more still

@@ -6,6 +6,8 @@
 #include <functional>
 #include <set>
 
+#include "experiments/plan/deployment.hpp"
+
 namespace moeline {
 namespace {
 
@@ -63,32 +65,39 @@ Deployment best_of(const Plan& plan, KnownSteps& known, std::size_t workers) {
   return answer.deployments.empty() ? Deployment{} : std::move(answer.deployments.front());
 }
 
-// GPUs of units, and of the attention groups in them.
-struct Sizes {
+// GPUs of units, and of the attention groups in them, and whether two batches overlap.
+struct Kinds {
   std::set<int> gpus, groups;
-  void add(const Parallelism& unit) {
-    gpus.insert(unit.group());
-    groups.insert(unit.tp);
+  std::set<bool> two_batch;
+  template <class Choice>
+  void add(const Choice& choice) {
+    gpus.insert(choice.unit.group());
+    groups.insert(choice.unit.tp);
+    two_batch.insert(is_two_batch(choice.schedule));
   }
   template <class Space>
   void assign_to(Space& space) const {
     space.ep.assign(gpus.begin(), gpus.end());
     space.tp.assign(groups.begin(), groups.end());
+    space.two_batch.assign(two_batch.begin(), two_batch.end());
   }
 };
 
-// What costs half more than the best at most: a changed assumption would hardly make the rest the best.
+// The best few, where they cost a quarter more than the best at most: a changed assumption would hardly make another
+// one the best, and to search all anew for each of them takes minutes.
 Plan narrowed(const Plan& plan, const std::vector<Deployment>& deployments) {
-  constexpr double kHalfMore = 1.5;
+  constexpr double kQuarterMore = 1.25;
+  constexpr std::size_t kFew = 6;
   std::set<std::string> machines;
-  Sizes prefill, decode;
+  Kinds prefill, decode;
   Plan narrow = plan;
   narrow.disaggregated = narrow.colocated = false;
-  for (const Deployment& d : deployments) {
-    if (d.price() > kHalfMore * deployments.front().price()) continue;
+  for (std::size_t i = 0; i < std::min(kFew, deployments.size()); ++i) {
+    const Deployment& d = deployments[i];
+    if (d.price() > kQuarterMore * deployments.front().price()) continue;
     machines.insert(d.decode_choice.hardware);
-    prefill.add(d.prefill_choice.unit);
-    decode.add(d.decode_choice.unit);
+    prefill.add(d.prefill_choice);
+    decode.add(d.decode_choice);
     (d.colocated ? narrow.colocated : narrow.disaggregated) = true;
   }
   std::erase_if(narrow.hardware, [&](const PlanHardware& machine) { return !machines.contains(machine.name); });

@@ -14,6 +14,8 @@
 namespace moeline {
 namespace {
 
+constexpr int kMostGpus = 1 << 30;
+
 // All ways on one machine.
 struct Ways {
   const PlanHardware* machine = nullptr;
@@ -65,6 +67,48 @@ std::vector<DecodeChoice> with_modes(const Points& points, std::vector<DecodeCho
   return choices;
 }
 
+// Dearer than that by the best that is known, nothing is worth a list.
+constexpr int kTimesTheBest = 2;
+
+int times_the_best(int gpus) { return gpus > kMostGpus / kTimesTheBest ? kMostGpus : kTimesTheBest * gpus; }
+
+// Of prefill and decode apart; kMostGpus: of no such deployment.
+int fewest_apart(const Plan& plan, const Ways& ways) {
+  int prefill = kMostGpus, decode = kMostGpus;
+  for (const PrefillFamily& family : ways.prefill) {
+    if (family.best) prefill = std::min(prefill, family.best->gpus());
+  }
+  for (const DecodeFamily& family : ways.decode) {
+    const DecodeOption* best = family.best(plan.limits.tpot_ms);
+    if (best != nullptr) decode = std::min(decode, best->gpus());
+  }
+  const bool is_one = plan.disaggregated && prefill < kMostGpus && decode < kMostGpus;
+  return is_one ? prefill + decode : kMostGpus;
+}
+
+// Families by the GPUs of their units: those of smaller ones say what larger ones may take.
+std::map<int, std::vector<const DecodeFamily*>> by_size(const std::vector<DecodeFamily>& families) {
+  std::map<int, std::vector<const DecodeFamily*>> sizes;
+  for (const DecodeFamily& family : families) sizes[family.choice.gpus()].push_back(&family);
+  return sizes;
+}
+
+void add_colocated(const Plan& plan, const Points& points, std::size_t workers, Ways& ways) {
+  const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
+  int fewest = fewest_apart(plan, ways);
+  for (const auto& [gpus, families] : by_size(ways.decode)) {
+    std::vector<std::optional<ColocatedOption>> options(families.size());
+    parallel_for(families.size(), workers, [&](std::size_t i) {
+      options[i] = colocated_option(plan, points, *families[i], prefill, times_the_best(fewest));
+    });
+    for (auto& option : options) {
+      if (!option) continue;
+      fewest = std::min(fewest, option->gpus());
+      ways.colocated.push_back(std::move(*option));
+    }
+  }
+}
+
 Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, std::size_t workers,
              const Progress& progress) {
   const HardwareProfile profile = load_profile(machine.name, machine.set, plan.file.string());
@@ -90,13 +134,7 @@ Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, s
       std::ranges::find_if(ways.decode, [](const DecodeFamily& each) { return !each.options.empty(); });
   if (possible != ways.decode.end()) ways.formats = points.formats(possible->options.front().choice);
   if (!plan.colocated) return ways;
-  const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
-  std::vector<std::optional<ColocatedOption>> colocated(decode.size());
-  parallel_for(decode.size(), workers,
-               [&](std::size_t i) { colocated[i] = colocated_option(plan, points, ways.decode[i], prefill); });
-  for (auto& option : colocated) {
-    if (option) ways.colocated.push_back(std::move(*option));
-  }
+  add_colocated(plan, points, workers, ways);
   return ways;
 }
 
