@@ -67,17 +67,17 @@ int plan_training(const PlanOptions& options, const Console& console) {
 namespace {
 
 constexpr const char* kPlanDefinitions =
-    R"(PLAN: a YAML file; experiments/plan/plan.hpp has its keys.
-Every step of prefill and decode is simulated as a timeline (experiments/plan/README.md says how a plan follows from them).
-GPUs: whole units of prefill and decode. Decode: at TPOT each request is in flight output tokens x TPOT long; so many slots
-that no more requests find all taken than the percentile leaves. Prefill: so many units that TTFT is within its limit at
-the percentile, by a simulation of arrivals. TTFT: arrival to end of the step with the prompt's last token; TPOT: a step of
-full batches over the tokens a request gets from it. Left out: transfer of KV caches to decode, tokenizers, schedulers on
-the CPU, failures, the day's ups and downs.
+    R"(PLAN: a YAML file; experiments/plan/README.md has its keys, and how a plan follows from simulated steps.
+GPUs: whole units of prefill and decode, on nodes that are rented whole. Decode: at TPOT each request is in flight output
+tokens x TPOT long; so many slots that hardly any request finds all taken. Prefill: so many units that TTFT is within its
+limit at the percentile, by a simulation of arrivals. TTFT: arrival to end of the step with the prompt's last token, and
+until its cache is where it decodes; TPOT: a step of full batches over the tokens a request gets from it. With --confirm
+both are those of requests served one by one. Left out: tokenizers, schedulers on the CPU, failures.
 tokens_per_s_per_gpu: tokens produced, over all GPUs. cost_per_million_tokens: USD, of tokens produced, prompts included.
-bound_by: memory: no more requests fit; tpot, ttft: the limit; network: a tenth of a step or more is exposed communication;
-compute: none of these. TBO: two batches overlap. "on 64, not 48": GPUs. Exit code 1: nothing is within the limits; then the
-nearest limits that can be met are printed.
+bound by: what a side would gain most from. memory: no more requests fit; tpot, ttft: with a wider limit fewer GPUs would
+do; else what most of a full step goes by, with its share: compute, or network, communication that nothing hides. TBO: two
+batches overlap. "on 64, not 48": GPUs. Exit code 1: nothing is within the limits; then the nearest limits that can be met
+are printed.
 
 With the key training (experiments/plan_training/README.md): the fastest layouts of a training job that fit into memory. Splits of the GPUs are
 compared by slots with GPUs alike, the best with every pipeline and recomputation, the best of all operator by operator.

@@ -116,7 +116,9 @@ std::string kernels_text(const std::vector<PricedOp>& ops) {
 }
 
 constexpr const char* kUnits =
-    "memory, NVLink and NIC: GB/s (links: each direction), while the kernel runs alone; L2 adds to memory's.\n";
+    "memory, NVLink and NIC: GB/s (links: each direction), while the kernel runs alone; L2 adds to memory's. bound by: "
+    "what\n"
+    "it would gain most from; latency: neither units nor memory are at half of their peak.\n";
 
 // "hardware.nic_GBps=25" or "nic_GBps=25".
 std::vector<std::string> overrides_of(const std::vector<std::string>& assignments) {

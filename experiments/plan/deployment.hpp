@@ -104,10 +104,10 @@ void set_totals(Deployment& deployment, double output_tokens_per_s);
 
 // What a step is short of.
 
-/// "network" where communication is in the open for a tenth of a step or more, else "compute".
+/// What most of a step goes by, which it would gain most from: "network" where communication is in the open for more
+/// than half of it, else "compute".
 [[nodiscard]] inline const char* network_or_compute(double exposed_ms, double step_ms) {
-  constexpr double kMuch = 0.1;
-  return exposed_ms >= kMuch * step_ms ? "network" : "compute";
+  return exposed_ms > step_ms / 2 ? "network" : "compute";
 }
 
 }  // namespace moeline

@@ -209,9 +209,7 @@ std::string without_place(const SpecError& error) {
 }  // namespace
 
 std::string LayoutPoint::bound_by() const {
-  constexpr double kLittle = 0.1;
-  if (bubble_ms + exposed_ms <= kLittle * step_ms) return "computation";
-  return bubble_ms > exposed_ms ? "bubble" : "communication";
+  return rest_ms() >= std::max(bubble_ms, exposed_ms) ? "computation" : largest_overhead();
 }
 
 double price_of(const LayoutPoint& point, const TrainingJob& job) {

@@ -79,8 +79,10 @@ struct LayoutPoint {
   [[nodiscard]] bool is_scenario() const { return refused.empty(); }
   [[nodiscard]] bool ran() const { return step_ms > 0; }
   [[nodiscard]] double rest_ms() const { return step_ms - bubble_ms - exposed_ms; }
-  /// What most of the time that nothing computes goes into, or "computation" where that is a tenth of the step at most.
+  /// What most of the step goes by, which it would gain most from: "computation", "bubble" or "communication".
   [[nodiscard]] std::string bound_by() const;
+  /// Of the other two and what is exposed, the larger.
+  [[nodiscard]] std::string largest_overhead() const { return bubble_ms > exposed_ms ? "bubble" : "communication"; }
 };
 
 /// US dollars a step, or milliseconds where the machine has no price: what layouts are compared by.

@@ -106,6 +106,17 @@ double floor_of_form(const Operator& op, const FamilyFit& fit, int sms, const Ma
   return first_us + floor_us(behind, clocked);
 }
 
+// By the branch of its curve that is the longest. One of latency says how times grow, with each step of a chain: a
+// kernel that runs at half of a peak is bound by that.
+std::string bound_of(const Evaluation& curve, const Operator& op, double solo_us, const MachineFacts& machine) {
+  constexpr double kHalf = 0.5;
+  if (curve.bound != "latency") return curve.bound;
+  const double compute_us = flops_at_peak_us(op.flops, machine.tflops(row_of(op.family).precision));
+  const double memory_us = bytes_at_peak_us(op.bytes, machine.hbm_GBps);
+  if (std::max(compute_us, memory_us) < kHalf * solo_us) return curve.bound;
+  return compute_us > memory_us ? "compute" : "memory";
+}
+
 // By the form and the constants of a serving stack's tables, whose rows held what L2 kept of the operands: cold, some
 // come out below the peaks, and a launch is in every row.
 void price_by_form(const Operator& op, const std::string& family, const FamilyFit& fit,
@@ -124,7 +135,7 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
     const double timed = us_by_form(op, fit, price.gain, timed_us, conditions.sms, machine);
     price.solo_us = std::max(timed, is_gemm(op.family) ? tensor_cores_us(op, clocked) : price.solo_us);
   }
-  price.bound_by = alone.bound;
+  price.bound_by = bound_of(alone, op, price.solo_us, machine);
   price.deviation = deviation_by_chance(op, fit, conditions.sms, clocked);
   set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)}, at, price);
   // What stands between the GEMMs of fused experts may never leave L2.
@@ -164,7 +175,7 @@ void price_compute(const Operator& op, const std::string& family, const PriceCon
     set_roofline(price);  // nothing is known but the floors
   } else {
     price.solo_us = alone.us;
-    price.bound_by = alone.bound;
+    price.bound_by = bound_of(alone, op, alone.us, machine);
     price.deviation = alone.deviation;
     set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)}, dimensions_of(op, conditions.sms),
                    price);

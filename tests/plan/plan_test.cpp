@@ -91,12 +91,10 @@ TEST_CASE("no answer goes by the order of a list, and a wider search is never wo
   }
 }
 
-TEST_CASE("every deployment is within the limits, fits into memory, and serves the load") {
-  const Solved solved(kPlan);
-  REQUIRE(solved.answer.deployments.size() >= 3);
-  bool colocated = false;
+void check_deployments(const char* serving) {
+  const Solved solved(changed(kPlan, "[disaggregated, colocated]", serving));
+  REQUIRE(!solved.answer.deployments.empty());
   for (const Deployment& d : solved.answer.deployments) {
-    colocated = colocated || d.colocated;
     CHECK(d.ttft_ms <= 3000);
     CHECK(d.tpot_ms <= 60);
     for (const Side& side : {d.prefill, d.decode}) {
@@ -107,13 +105,29 @@ TEST_CASE("every deployment is within the limits, fits into memory, and serves t
     CHECK(d.prefill.utilization < 1);
     CHECK(d.decode.utilization < 1);
     CHECK(d.gpus == (d.colocated ? d.decode.gpus : d.prefill.gpus + d.decode.gpus));
-    CHECK(d.prefill.tokens_per_s_per_gpu * d.prefill.gpus >= solved.plan.traffic.new_tokens_per_s());
+    CHECK(d.nodes * 8 == d.gpus);
     // Little's law: requests in flight have a slot each.
-    CHECK(d.decode.gpus * d.decode_choice.batch_size >= 100 * 500 * d.tpot_ms / 1e3);
+    CHECK(d.decode.gpus * d.decode_choice.batch_size >= 100 * 500 * d.decode.step_ms / 1e3);
     CHECK(d.tokens_per_s_per_gpu == doctest::Approx(100.0 * 500 / d.gpus));
     CHECK(d.cost_per_million_tokens == doctest::Approx(2.0 * d.gpus / 3600 / (100 * 500) * 1e6));
   }
-  CHECK(colocated);
+}
+
+TEST_CASE("every deployment is within the limits, fits into memory, and serves the load") {
+  for (const char* serving : {"[disaggregated]", "[colocated]"}) check_deployments(serving);
+}
+
+TEST_CASE("nodes are rented whole: units that leave a part of one over pay for it, and a spare is a unit more") {
+  CHECK(rented_gpus(4, 8) == 4);
+  CHECK(rented_gpus(7, 8) == 8);
+  CHECK(rented_gpus(3, 8) == 4);
+  CHECK(rented_gpus(12, 8) == 16);
+  const Solved one(kNode);
+  CHECK(one.best().nodes == 1);
+  const Solved spare(changed(kNode, "batch_size: [4, 16, 64]", "batch_size: [4, 16, 64], spare_units: 1"));
+  CHECK(spare.best().decode.units == one.best().decode.units);
+  CHECK(spare.best().gpus == 2 * one.best().gpus);
+  CHECK(spare.best().nodes == 2);
 }
 
 TEST_CASE("deployments are cheapest first, and the others say why not") {

@@ -15,12 +15,19 @@ std::string usd(const Deployment& d) {
 
 std::string hardware_of(const Deployment& d) { return d.decode_choice.hardware; }
 
+// "compute 90 %": of a full step.
+std::string bound_of(const Side& side) {
+  const double exposed = side.exposed_ms / side.step_ms;
+  if (side.bound_by == "compute") return fmt::format("compute {:.0f} %", 100 * (1 - exposed));
+  return side.bound_by == "network" ? fmt::format("network {:.0f} %", 100 * exposed) : side.bound_by;
+}
+
 void add_side(TextTable& table, const char* name, const std::string& how, const Side& side) {
   const std::string units =
       side.spares > 0 ? fmt::format("({} + {})", side.units, side.spares) : std::to_string(side.units);
   table.row({name, std::to_string(side.gpus), units + " x " + how, fmt::format("{:.2f}", side.step_ms),
              fmt::format("{:.2f}", side.exposed_ms), fmt::format("{:.0f}", side.tokens_per_s_per_gpu),
-             percent(side.utilization), side.bound_by});
+             percent(side.utilization), bound_of(side)});
 }
 
 void add_memory(TextTable& table, const char* name, const Side& side) {

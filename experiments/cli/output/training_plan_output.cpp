@@ -96,10 +96,13 @@ std::vector<std::string> answer_lines(const TrainingJob& job, const LayoutPoint&
                                   gpu_hours(point, tokens) / job.gpus / 24);
   if (usd_of(job, point) > 0) whole += fmt::format(", {:.0f} USD", usd_of(job, point));
   const auto share = [&](double ms) { return 100 * ms / point.step_ms; };
-  return {whole,
-          fmt::format("of a step {:.1f} % are bubble and {:.1f} % communication that nothing hides: bound by {}",
-                      share(point.bubble_ms), share(point.exposed_ms), point.bound_by()),
-          known_line("the kernels'", point.known)};
+  return {
+      whole,
+      fmt::format("of a step {:.1f} % are computation, {:.1f} % bubble and {:.1f} % communication that nothing hides: "
+                  "bound by {}; largest overhead: {}",
+                  share(point.rest_ms()), share(point.bubble_ms), share(point.exposed_ms), point.bound_by(),
+                  point.largest_overhead()),
+      known_line("the kernels'", point.known)};
 }
 
 TextTable sensitivity_table(const TrainingPlanResult& result) {
@@ -162,7 +165,9 @@ Fields<LayoutPoint> layout_point_fields() {
       .add("memory_gib", meaning("memory_gib"), &LayoutPoint::memory_gib)
       .add("fits_memory", "the GPU has that much", &LayoutPoint::fits)
       .all(&LayoutPoint::known, known_fields())
-      .add("bound_by", "what most of the rest of the step goes by", &LayoutPoint::bound_by)
+      .add("bound_by", "what most of the step goes by", &LayoutPoint::bound_by)
+      .add("largest_overhead", "of bubble and communication that nothing hides, the larger",
+           &LayoutPoint::largest_overhead)
       .add("by_operators", "simulated operator by operator, not slot by slot", &LayoutPoint::by_operators)
       .add("gpu_hours_per_trillion_tokens", meaning("gpu_hours_per_trillion_tokens"),
            [](auto& p) { return gpu_hours(p, kTrillion); }, {.decimals = 1});
