@@ -3,16 +3,28 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "experiments/plan_training/megatron_layout.hpp"
 #include "schedules/scenario/flag_list.hpp"
 
 namespace moeline {
 namespace {
 
+// A layout of stages says how many there are.
+void add_stages(const Parallelism& p, const std::vector<StageBlocks>& stages, MegatronFlags& out) {
+  if (stages.size() < 2) return;
+  for (const StageBlocks& each : stages) out.stages.push_back(describe(each));
+  const std::string layout = megatron_layout(stages);
+  if (!layout.empty()) {
+    out.flags.push_back(fmt::format("--pipeline-model-parallel-layout '{}'", layout));
+  } else if (p.virtual_pp > 1) {
+    out.flags.push_back(fmt::format("--num-virtual-stages-per-pipeline-rank {}", p.virtual_pp));
+  }
+}
+
 void add_parallelism(const Parallelism& p, std::vector<std::string>& flags) {
   flags.push_back(fmt::format("--tensor-model-parallel-size {}", p.tp));
   if (p.tp > 1) flags.emplace_back("--sequence-parallel");
   flags.push_back(fmt::format("--pipeline-model-parallel-size {}", p.pp));
-  if (p.virtual_pp > 1) flags.push_back(fmt::format("--num-virtual-stages-per-pipeline-rank {}", p.virtual_pp));
   if (p.cp > 1) flags.push_back(fmt::format("--context-parallel-size {}", p.cp));
   if (p.ep > 1) flags.push_back(fmt::format("--expert-model-parallel-size {}", p.ep));
   if (p.ep > 1 || p.tp > 1) flags.push_back(fmt::format("--expert-tensor-parallel-size {}", p.moe_tp));
@@ -79,9 +91,10 @@ void add_launch(const Scenario& s, MegatronFlags& out) {
 
 }  // namespace
 
-MegatronFlags megatron_flags(const Layout& layout, const Scenario& scenario) {
+MegatronFlags megatron_flags(const Layout& layout, const Scenario& scenario, const std::vector<StageBlocks>& stages) {
   MegatronFlags out;
   add_parallelism(scenario.parallelism, out.flags);
+  add_stages(scenario.parallelism, stages, out);
   add_batches(scenario, out.flags);
   add_recomputation(scenario.training, out.flags);
   add_offload(scenario.training, out.flags);

@@ -9,15 +9,18 @@
 
 #include "experiments/plan_training/layout.hpp"
 #include "schedules/scenario/scenario.hpp"
+#include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
 
 struct MegatronFlags {
-  std::vector<std::string> flags;  ///< "--tensor-model-parallel-size 2"
-  std::vector<std::string> notes;  ///< what they cannot say
+  std::vector<std::string> flags;     ///< "--tensor-model-parallel-size 2"
+  std::vector<std::string> notes;     ///< what they cannot say
+  std::vector<std::string> stages{};  ///< "embedding, 3 dense, 1 moe", in the order of the forward pass; none: one
 };
 
-/// `scenario`: of the layout, resolved.
-[[nodiscard]] MegatronFlags megatron_flags(const Layout& layout, const Scenario& scenario);
+/// `scenario`: of the layout, resolved. `stages`: of its pipeline.
+[[nodiscard]] MegatronFlags megatron_flags(const Layout& layout, const Scenario& scenario,
+                                           const std::vector<StageBlocks>& stages);
 
 }  // namespace moeline

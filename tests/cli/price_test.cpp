@@ -40,7 +40,7 @@ TEST_CASE("moeline price prints one row per op") {
   const Outcome outcome = run_moeline(price(kGoodOps));
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.err.empty());
-  CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == static_cast<std::ptrdiff_t>(kGoodOps.size()) + 2);
+  CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == static_cast<std::ptrdiff_t>(kGoodOps.size()) + 3);
   for (const std::string& op : kGoodOps) CHECK_MESSAGE(outcome.out.find(" " + op + "\n") != std::string::npos, op);
 }
 

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "experiments/memory/lasting_memory.hpp"
 #include "experiments/plan_training/megatron_flags.hpp"
+#include "experiments/plan_training/megatron_layout.hpp"
 #include "experiments/plan_training/search_layouts.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/run/slot_level.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/inference.hpp"
@@ -136,13 +139,14 @@ TEST_CASE("a layout is the same in Megatron-LM's flags") {
       "workload: {phase: train, seq_len: 4096, micro_batch_size: 2, global_batch_size: 256}\n"
       "training: {recompute: [moe_act, layernorm], delay_weight_gradients: true}\n";
   const Setup setup = read_setup(Spec::parse("s.yaml", text));
-  const MegatronFlags flags = megatron_flags({.split = setup.scenario.parallelism}, setup.scenario);
+  const MegatronFlags flags =
+      megatron_flags({.split = setup.scenario.parallelism}, setup.scenario, SlotKinds(setup).stages());
   const auto has = [&](const std::string& flag) {
     return std::find(flags.flags.begin(), flags.flags.end(), flag) != flags.flags.end();
   };
   for (const char* flag :
        {"--tensor-model-parallel-size 2", "--sequence-parallel", "--pipeline-model-parallel-size 2",
-        "--num-virtual-stages-per-pipeline-rank 4", "--expert-model-parallel-size 8", "--micro-batch-size 2",
+        "--expert-model-parallel-size 8", "--micro-batch-size 2",
         "--recompute-granularity selective --recompute-modules layernorm moe_act",
         "--moe-token-dispatcher-type alltoall", "--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute",
         "--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"}) {
@@ -150,6 +154,59 @@ TEST_CASE("a layout is the same in Megatron-LM's flags") {
     CHECK(has(flag));
   }
   CHECK(flags.notes.empty());
+}
+
+namespace {
+
+// What Megatron-Core makes of a layout: each stage's letters, with `*n` and brackets written out.
+std::vector<std::string> stages_of_layout(std::string text) {
+  std::erase(text, ',');
+  const std::regex repeated(R"((\(([^()]*)\)|([A-Za-z]))\*(\d+))");
+  for (std::smatch found; std::regex_search(text, found, repeated);) {
+    std::string all;
+    for (int i = 0; i < std::stoi(found[4]); ++i) all += found[2].matched ? found[2].str() : found[3].str();
+    text = found.prefix().str() + all + found.suffix().str();
+  }
+  std::vector<std::string> stages(1);
+  for (const char c : text) c == '|' ? (void)stages.emplace_back() : (void)(stages.back() += c);
+  return stages;
+}
+
+std::string layout_of(const std::string& model, const std::string& parallelism, const std::string& schedule) {
+  const Setup setup =
+      read_setup(Spec::parse("s.yaml", "schema: 1\nlevel: phase\nmodel: " + model +
+                                           "\nhardware: h100\nschedule: " + schedule + "\nparallelism: " + parallelism +
+                                           "\nworkload: {phase: train, seq_len: 4096, global_batch_size: 256}\n"));
+  return megatron_layout(SlotKinds(setup).stages());
+}
+
+}  // namespace
+
+TEST_CASE("stages that Megatron-Core would not make by itself are its layout, which has every layer once") {
+  CHECK(stages_of_layout("Et*3|(tt|)*29,m|L").size() == 32);  // its documentation's, of DeepSeek-V3
+  struct Case {
+    const char *model, *parallelism, *schedule;
+    int layers, stages, mtp;
+  };
+  for (const Case& each :
+       {Case{"deepseek-v3", "{pp: 4, virtual_pp: 8, ep: 8, dp: 8}", "interleaved-1f1b", 61, 32, 1},
+        Case{"deepseek-v3", "{pp: 16, ep: 8, dp: 8}", "1f1b", 61, 16, 1},
+        Case{"qwen3-235b-a22b", "{pp: 4, virtual_pp: 8, ep: 8, dp: 8}", "interleaved-1f1b", 94, 32, 0},
+        Case{"mixtral-8x7b", "{pp: 4, virtual_pp: 4, ep: 8, dp: 8}", "interleaved-1f1b", 32, 16, 0}}) {
+    CAPTURE(each.model);
+    const std::string layout = layout_of(each.model, each.parallelism, each.schedule);
+    if (layout.empty()) {
+      CHECK(each.layers % each.stages == 0);
+      continue;
+    }
+    CAPTURE(layout);
+    const std::vector<std::string> stages = stages_of_layout(layout);
+    std::string all;
+    for (const std::string& stage : stages) all += stage;
+    CHECK(static_cast<int>(stages.size()) == each.stages);
+    CHECK(all == "E" + std::string(static_cast<std::size_t>(each.layers), 't') +
+                     std::string(static_cast<std::size_t>(each.mtp), 'm') + "L");
+  }
 }
 
 TEST_CASE("the command prints a table, JSON, CSV and a page, and says where nothing fits") {

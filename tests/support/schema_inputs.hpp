@@ -112,9 +112,9 @@ inline const std::string kPlan =
     " traffic: {requests_per_s: 100, input: {mean: 2000, spread: 100}, output: {percentiles: {50: 200, 90: 900}},"
     "  cache_hit_share: 0.1, course: [0.5, 1]}, limits: {ttft_ms: 4000, tpot_ms: 50, percentile: 95},"
     " memory: {fraction: 0.9}, serving: [colocated],"
-    " prefill: {ep: [16], tp: [1], redundant_experts: [0], tokens: [4096], comm_sms: [16], two_batch: [true], set: []},"
+    " prefill: {ep: [16], tp: [1], redundant_experts: [0], tokens: [4096], comm_sms: [16], two_batch: [true], spare_units: 1, set: []},"
     " decode: {ep: [32], tp: [1], redundant_experts: [0], batch_size: [32], two_batch: [true], single_batch: [false],"
-    "  mtp: [0], mtp_acceptance: 0.85, set: []}}";
+    "  mtp: [0], mtp_acceptance: 0.85, spare_units: 1, set: []}}";
 inline std::string plan_at(const std::string& rate) {
   return "{schema: 1, model: deepseek-v3, hardware: {h800: {}}, traffic: {" + rate +
          ": 100000, input: {lengths: [100, 2000], shares: [0.5, 0.5]}, output: {mean: 200}},"

@@ -7,6 +7,7 @@
 
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/provenance.hpp"
+#include "experiments/run/slot_level.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -118,13 +119,15 @@ TextTable sensitivity_table(const TrainingPlanResult& result) {
 }
 
 MegatronFlags flags_of(const TrainingJob& job, const Layout& layout) {
-  return megatron_flags(layout, setup_of(layout, job).scenario);
+  const Setup setup = setup_of(layout, job);
+  return megatron_flags(layout, setup.scenario, SlotKinds(setup).stages());
 }
 
 std::string flags_text(const TrainingJob& job, const Layout& layout) {
   const MegatronFlags flags = flags_of(job, layout);
   std::string text = "# Megatron-LM\n";
   for (const std::string& note : flags.notes) text += fmt::format("# {}\n", note);
+  if (!flags.stages.empty()) text += fmt::format("# stages: {}\n", fmt::join(flags.stages, " | "));
   return text + fmt::format("{}\n", fmt::join(flags.flags, " \\\n"));
 }
 
@@ -205,7 +208,11 @@ std::optional<MegatronFlags> flags_of_best(const TrainingPlanResult& r) {
 Fields<TrainingPlanResult> training_plan_fields() {
   const auto flags = Fields<MegatronFlags>()
                          .add("megatron_flags", "Megatron-LM's flags of the best", &MegatronFlags::flags)
-                         .add("megatron_notes", "what they do not say", &MegatronFlags::notes);
+                         .add("megatron_notes", "what they do not say", &MegatronFlags::notes)
+                         .add("stages",
+                              "what each stage of the pipeline holds, in the order of the forward pass; "
+                              "stage i is on rank i modulo the pipeline's ranks",
+                              &MegatronFlags::stages);
   return output_fields<TrainingPlanResult>()
       .add("model", "model", [](auto& r) { return r.job.model; })
       .add("gpus", "GPUs", [](auto& r) { return r.job.gpus; })
