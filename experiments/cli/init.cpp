@@ -23,7 +23,7 @@ constexpr const char* kInitDefinitions = R"(PURPOSE, one of:
   train             a scenario: a step of training by Megatron-Core's kernels in BF16
   plan              how many GPUs serve a load within limits
   training-plan     which layout trains fastest
-  study             many scenarios at once, from that of decode
+  study             many scenarios at once, from that of decode, which -o writes beside it where it is not there
 What is written runs as it stands. Its layout is the one with the fewest GPUs (of 1, 2, 4, ...) that hold the model and its work, found by
 simulating them in turn; all other numbers are to be changed.)";
 
@@ -34,10 +34,21 @@ void check_absent(const std::string& file, bool force) {
   throw UsageError(fmt::format("-o {}: is there already; --force writes over it", file));
 }
 
+// The scenario of a study that is not there yet: beside the study, which runs with it.
+void write_scenario(const InitOptions& options, const Console& console) {
+  const std::filesystem::path scenario = beside(options.output, options.scenario);
+  std::error_code failed;
+  if (is_special(options.output) || std::filesystem::exists(scenario, failed)) return;
+  write_text(scenario, starting_point("decode", options.model, options.hardware, options.scenario));
+  console.note("its scenario is written beside it: " + scenario.string());
+}
+
 void run(const InitOptions& options, const Console& console) {
   check_absent(options.output, options.force);
   const std::string text = starting_point(options.purpose, options.model, options.hardware, options.scenario);
-  options.output.empty() ? console.print(text) : write_text(options.output, text);
+  if (options.output.empty()) return console.print(text);
+  write_text(options.output, text);
+  if (options.purpose == "study") write_scenario(options, console);
 }
 
 }  // namespace

@@ -96,7 +96,8 @@ std::map<int, std::vector<const DecodeFamily*>> by_size(const std::vector<Decode
 void add_colocated(const Plan& plan, const Points& points, std::size_t workers, Ways& ways) {
   const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
   int fewest = fewest_apart(plan, ways);
-  for (const auto& [gpus, families] : by_size(ways.decode)) {
+  for (const auto& of_size : by_size(ways.decode)) {
+    const std::vector<const DecodeFamily*>& families = of_size.second;
     std::vector<std::optional<ColocatedOption>> options(families.size());
     parallel_for(families.size(), workers, [&](std::size_t i) {
       options[i] = colocated_option(plan, points, *families[i], prefill, times_the_best(fewest));

@@ -55,6 +55,18 @@ TEST_CASE("what init writes of services, training, plans and studies runs") {
   CHECK(run_moeline({"sweep", study, "-o", folder / "table.sqlite"}).exit_code == 0);
 }
 
+TEST_CASE("a study that init writes has its scenario beside it, and runs; one that is there stays") {
+  const TemporaryFolder folder;
+  const std::string study = folder / "study.yaml", scenario = folder / "scenario.yaml";
+  CHECK(run_moeline({"init", "study", "qwen3-30b-a3b", "h200", "-o", study}).exit_code == 0);
+  CHECK(run_moeline({"simulate", scenario}).exit_code == 0);
+  folder.write("short.yaml", replaced(content_of(study), "[2048, 8192, 32768]", "[2048]"));
+  CHECK(run_moeline({"sweep", folder / "short.yaml", "-o", folder / "table.sqlite"}).exit_code == 0);
+  folder.write("scenario.yaml", "mine");
+  CHECK(run_moeline({"init", "study", "qwen3-30b-a3b", "h200", "-o", study, "--force"}).exit_code == 0);
+  CHECK(content_of(scenario) == "mine");
+}
+
 TEST_CASE("init writes over no file, and refuses what there is not") {
   const TemporaryFolder folder;
   const std::string file = folder / "mine.yaml";

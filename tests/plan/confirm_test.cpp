@@ -102,7 +102,8 @@ TEST_CASE("what is confirmed is what `phase: serve` says of the same deployment"
   const rapidjson::Document served = json_of({"simulate", folder.write("serve.yaml", scenario), "--format", "json"});
   const auto& steady = served["steady"];
   const Quantiles &ttft = confirmed.measures.steady.ttft_ms, &tpot = confirmed.measures.steady.tpot_ms;
-  CHECK(ttft.p50 == doctest::Approx(steady["ttft_ms"]["p50"].GetDouble()).epsilon(0.1));  // other draws of the same load
+  CHECK(ttft.p50 ==
+        doctest::Approx(steady["ttft_ms"]["p50"].GetDouble()).epsilon(0.1));  // other draws of the same load
   CHECK(tpot.mean == doctest::Approx(steady["tpot_ms"]["mean"].GetDouble()).epsilon(0.1));
 }
 
