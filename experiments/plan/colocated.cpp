@@ -110,7 +110,7 @@ class Colocated {
                              .cache_hit_share = plan_->traffic.cache_hit_share,
                              .decode_step_ms = decode_->step.step_ms,
                              .mixed = mixed_,
-                             .slots = std::floor(decode_->choice.batch_size / kSlotsInReserve),
+                             .slots = std::max(1.0, std::floor(decode_->choice.batch_size / kSlotsInReserve)),
                              .tokens_per_decode_step = tokens_per_step_};
     return prefill_times(queue, points_->arrivals(), limits_.percentile, limit_ms);
   }
