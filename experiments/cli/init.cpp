@@ -36,7 +36,7 @@ void check_absent(const std::string& file, bool force) {
 
 // The scenario of a study that is not there yet: beside the study, which runs with it.
 void write_scenario(const InitOptions& options, const Console& console) {
-  const std::filesystem::path scenario = beside(options.output, options.scenario);
+  const std::filesystem::path scenario = std::filesystem::path(options.output).parent_path() / options.scenario;
   std::error_code failed;
   if (is_special(options.output) || std::filesystem::exists(scenario, failed)) return;
   write_text(scenario, starting_point("decode", options.model, options.hardware, options.scenario));
