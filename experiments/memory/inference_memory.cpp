@@ -100,6 +100,11 @@ double RequestCache::bytes(double tokens) const {
   return most;
 }
 
+double RequestCache::bytes_of_token() const {
+  constexpr int kUsualLength = 2048;
+  return bytes(kUsualLength) / kUsualLength;
+}
+
 Memory fullest(const std::vector<Memory>& stages) {
   return *std::max_element(stages.begin(), stages.end(),
                            [](const Memory& a, const Memory& b) { return a.total() < b.total(); });

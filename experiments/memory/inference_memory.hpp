@@ -24,6 +24,8 @@ class RequestCache {
  public:
   explicit RequestCache(const Setup& setup, bool drafts = false);
   [[nodiscard]] double bytes(double tokens) const;
+  /// Of a token, of requests of usual length: where windows end or a state is kept, it goes by the length.
+  [[nodiscard]] double bytes_of_token() const;
   /// GPUs that each have a part of a request's keys.
   [[nodiscard]] int parts() const { return stages_.front().parts; }
 

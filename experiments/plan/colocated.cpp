@@ -24,25 +24,25 @@ double most_share(bool mixed, double step_ms, double decode_step_ms, double may_
 // One batch size beside one way of prefilling, on any number of units. REQUIRES: decode alone is faster than the limit.
 class Colocated {
  public:
-  Colocated(const Plan& plan, const Points& points, const DecodeOption& decode, const PrefillChoice& choice,
+  Colocated(const Plan& plan, const Points& points, const DecodeOption& decode, const FittingPrefill& prefill,
             const Limits& limits, bool in_turn)
       : plan_(&plan),
         points_(&points),
         decode_(&decode),
-        choice_(choice),
+        choice_(prefill.choice),
+        alone_(prefill.step),
         limits_(limits),
         in_turn_(in_turn),
-        mixed_(micro_batches(decode.choice.schedule) == 1 && micro_batches(choice.schedule) == 1),
+        mixed_(micro_batches(decode.choice.schedule) == 1 && micro_batches(choice_.schedule) == 1),
         tokens_per_step_(points.tokens_per_request(decode.choice)) {}
 
   // With fewer units answers or prompts would not keep up, even if prompts took no longer beside answers than alone.
-  [[nodiscard]] int fewest_units() const { return fewest_units(alone()); }
+  [[nodiscard]] int fewest_units() const { return fewest_units(alone_); }
 
   // TPOT is no shorter on so many units, for the same reason: were all steps with prompts full ones.
   [[nodiscard]] double least_tpot_ms(int units) const {
-    const StepPoint prompts = alone();
-    const double share = plan_->traffic.new_tokens_per_s() / (prompts.tokens_per_s * choice_.gpus() * units);
-    return decode_->tpot_ms * slowdown({.share = share, .step_ms = prompts.step_ms});
+    const double share = plan_->traffic.new_tokens_per_s() / (alone_.tokens_per_s * choice_.gpus() * units);
+    return decode_->tpot_ms * slowdown({.share = share, .step_ms = alone_.step_ms});
   }
 
   // Simulates the step with prompts. Whether both fit into memory.
@@ -77,7 +77,6 @@ class Colocated {
     [[nodiscard]] bool within() const { return ttft && tpot && slots; }
   };
 
-  [[nodiscard]] StepPoint alone() const { return points_->prefill(choice_, points_->part(choice_.tokens)); }
   [[nodiscard]] StepPoint step(const PromptPart& part) const {
     return mixed_ ? points_->mixed(choice_, decode_->choice, part) : points_->prefill(choice_, part);
   }
@@ -163,6 +162,7 @@ class Colocated {
   const Points* points_;
   const DecodeOption* decode_;
   PrefillChoice choice_;
+  StepPoint alone_;  // a full step with prompts and no answers
   Limits limits_;
   bool in_turn_;  // requests go to groups
   bool mixed_;
@@ -198,7 +198,7 @@ bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
 }  // namespace
 
 std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points, const DecodeFamily& family,
-                                                const std::vector<PrefillChoice>& choices, int most_gpus) {
+                                                const std::vector<FittingPrefill>& prefill, int most_gpus) {
   const int most_units = most_gpus / family.choice.gpus();
   struct Candidate {
     Colocated way;
@@ -210,14 +210,14 @@ std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& 
       return least_tpot_ms <= best.decode.tpot_ms;
     }
   };
-  std::vector<Candidate> candidates;
   if (family.options.empty()) return std::nullopt;
+  std::vector<Candidate> candidates;
   const bool in_turn = points.routes_in_turn(family.choice);
   for (const DecodeOption& decode : family.options) {
     if (decode.tpot_ms >= plan.limits.tpot_ms) continue;
-    for (const PrefillChoice& choice : choices) {
-      if (!same_unit(choice, family.choice)) continue;
-      const Colocated way(plan, points, decode, choice, plan.limits, in_turn);
+    for (const FittingPrefill& each : prefill) {
+      if (!same_unit(each.choice, family.choice)) continue;
+      const Colocated way(plan, points, decode, each, plan.limits, in_turn);
       const int fewest = way.fewest_units();
       if (fewest <= most_units) candidates.push_back({way, fewest, way.least_tpot_ms(fewest)});
     }
@@ -234,16 +234,16 @@ std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& 
 }
 
 std::optional<Limits> colocated_reach(const Plan& plan, const Points& points, const DecodeFamily& family,
-                                      const std::vector<PrefillChoice>& choices) {
+                                      const std::vector<FittingPrefill>& prefill) {
   if (family.options.empty()) return std::nullopt;
   const DecodeOption& decode = family.options.front();
   const bool in_turn = points.routes_in_turn(family.choice);
   std::optional<Limits> least;
   for (const double tpot_ms : {plan.limits.tpot_ms, 1.25 * decode.tpot_ms, 2 * decode.tpot_ms}) {
     if (decode.tpot_ms >= tpot_ms) continue;
-    for (const PrefillChoice& choice : choices) {
-      if (!same_unit(choice, family.choice)) continue;
-      Colocated way(plan, points, decode, choice, {INFINITY, tpot_ms, plan.limits.percentile}, in_turn);
+    for (const FittingPrefill& each : prefill) {
+      if (!same_unit(each.choice, family.choice)) continue;
+      Colocated way(plan, points, decode, each, {INFINITY, tpot_ms, plan.limits.percentile}, in_turn);
       if (!goes(way)) continue;
       const Limits reach = way.reach();
       if (!least || widening(reach, plan.limits) < widening(*least, plan.limits)) least = reach;

@@ -26,12 +26,13 @@ struct ColocatedOption {
 /// turns).
 [[nodiscard]] std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points,
                                                               const DecodeFamily& family,
-                                                              const std::vector<PrefillChoice>& choices, int most_gpus);
+                                                              const std::vector<FittingPrefill>& prefill,
+                                                              int most_gpus);
 
 /// The limits that take the least widening of the plan's and that the family's smallest batch, whose steps are the
 /// shortest, meets on as many units as are ever tried. Nothing: no batch fits beside prefill.
 [[nodiscard]] std::optional<Limits> colocated_reach(const Plan& plan, const Points& points, const DecodeFamily& family,
-                                                    const std::vector<PrefillChoice>& choices);
+                                                    const std::vector<FittingPrefill>& prefill);
 
 /// By how much limits are wider than those of the plan: 1 where they are within them.
 [[nodiscard]] double widening(const Limits& limits, const Limits& of_plan);

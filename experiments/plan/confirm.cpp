@@ -65,8 +65,8 @@ Confirmation confirmation_of(const ServeLog& log, const ServeWorkload& workload,
 
 // What a step holds is the plan's; who begins, who loses his cache and who gets a request is as the stack has it.
 ServeWorkload as_stack_has_it(ServeWorkload w, const Setup& setup) {
-  w.scheduler = scheduler_of(setup);
-  const ServeWorkload rules = with_defaults(w, setup);
+  const ServeWorkload rules = by_its_stack(w, setup);
+  w.scheduler = rules.scheduler;
   w.room = rules.room;
   w.router = rules.router;
   return w;
@@ -110,11 +110,8 @@ Confirmation confirm_colocated(const Plan& plan, const Deployment& deployment, c
 }  // namespace
 
 Confirmation confirm(const Plan& plan, const Deployment& deployment, const Progress& progress) {
-  const auto machine = std::find_if(plan.hardware.begin(), plan.hardware.end(), [&](const PlanHardware& each) {
-    return each.name == deployment.decode_choice.hardware;
-  });
   KnownSteps known;
-  const Points points(plan, *machine, known);
+  const Points points(plan, machine_named(plan, deployment.decode_choice.hardware), known);
   return deployment.colocated ? confirm_colocated(plan, deployment, points, progress)
                               : confirm_apart(plan, deployment, points, progress);
 }

@@ -47,10 +47,13 @@ struct DecodeChoice {
   bool operator==(const DecodeChoice&) const = default;
 };
 
+/// That a unit of so many GPUs is on.
+[[nodiscard]] inline int nodes_of_unit(int gpus, int gpus_per_node) { return (gpus - 1) / gpus_per_node + 1; }
+
 /// GPUs that each of many units takes of nodes, which are rented whole: of units that do not fill a node, what is left
 /// of it over is nobody's.
 [[nodiscard]] inline double rented_gpus(int gpus_per_unit, int gpus_per_node) {
-  if (gpus_per_unit > gpus_per_node) return 1.0 * ((gpus_per_unit - 1) / gpus_per_node + 1) * gpus_per_node;
+  if (gpus_per_unit > gpus_per_node) return 1.0 * nodes_of_unit(gpus_per_unit, gpus_per_node) * gpus_per_node;
   return 1.0 * gpus_per_node / (gpus_per_node / gpus_per_unit);
 }
 

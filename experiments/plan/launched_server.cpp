@@ -47,7 +47,7 @@ std::vector<LaunchedServer> launched_servers(const Deployment& d, int gpus_per_n
   }
   for (LaunchedServer& server : all) {
     server.mtp = d.decode_choice.mtp;
-    server.nodes = (server.gpus() + gpus_per_node - 1) / gpus_per_node;
+    server.nodes = nodes_of_unit(server.gpus(), gpus_per_node);
   }
   return all;
 }

@@ -208,6 +208,10 @@ void check_changes(const Spec& spec, const Plan& plan, const Architecture& model
 
 }  // namespace
 
+const PlanHardware& machine_named(const Plan& plan, const std::string& name) {
+  return *std::ranges::find(plan.hardware, name, &PlanHardware::name);
+}
+
 MachineFacts facts_of(const Plan& plan, const PlanHardware& machine) {
   return known_profile(machine.name, machine.set, plan.file.string())->facts;
 }

@@ -96,6 +96,8 @@ struct Plan {
   double step_factor = 1;  ///< on the time of every simulated step: what if we are wrong
 };
 
+/// REQUIRES: the plan has it.
+[[nodiscard]] const PlanHardware& machine_named(const Plan& plan, const std::string& name);
 /// With what its `set` changes.
 [[nodiscard]] MachineFacts facts_of(const Plan& plan, const PlanHardware& machine);
 

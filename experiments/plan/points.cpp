@@ -43,6 +43,10 @@ std::string scenario_of(const Choice& choice, const Architecture& model, const s
       choice.schedule, workload, parallelism_of(choice.unit, model), comm, routing_of(choice.redundant_experts));
 }
 
+double own_us_of(const Run& run) {
+  return run.setup.scenario.parallelism.attention_groups() == 1 ? to_us(run.metrics.span) : own_us(run);
+}
+
 }  // namespace
 
 Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
@@ -119,14 +123,6 @@ Setup Points::setup_of(const Question& question) const {
   fraction = std::clamp(fraction - plan_.memory_less, 0.0, 1.0);
   return folded(setup);
 }
-
-namespace {
-
-double own_us_of(const Run& run) {
-  return run.setup.scenario.parallelism.attention_groups() == 1 ? to_us(run.metrics.span) : own_us(run);
-}
-
-}  // namespace
 
 StepPoint Points::simulated(const Question& question) const {
   StepPoint point = *known_.get(question.scenario + fmt::format("{}", fmt::join(question.set, "\n")), [&] {
@@ -225,17 +221,12 @@ NumberFormats Points::formats(const DecodeChoice& choice) const {
 
 bool Points::routes_in_turn(DecodeChoice choice) const {
   choice.batch_size = micro_batches(choice.schedule);
-  const Setup setup = setup_of(question(choice));
-  ServeWorkload workload;
-  workload.scheduler = scheduler_of(setup);
-  return with_defaults(workload, setup).router == RouterRule::ranks_in_turn;
+  return by_its_stack({}, setup_of(question(choice))).router == RouterRule::ranks_in_turn;
 }
 
 double Points::transfer_ms_per_token(const PrefillChoice& choice) const {
-  constexpr int kUsualLength = 2048;
   const Setup setup = setup_of(question(choice, part(choice.tokens)));
-  return RequestCache(setup).bytes(kUsualLength) / kUsualLength / 1e6 /
-         setup.machine.facts.nic_GBps;  // MB over GB/s: ms
+  return RequestCache(setup).bytes_of_token() / 1e6 / setup.machine.facts.nic_GBps;  // MB over GB/s: ms
 }
 
 double Points::tokens_per_request(const DecodeChoice& choice) const {
@@ -247,10 +238,9 @@ double Points::tokens_per_request(const DecodeChoice& choice) const {
 
 // Tokens of a cache that the stack keeps free for each request that decodes, beside those that it has.
 double Points::kept_free(const Setup& setup) const {
-  ServeWorkload workload;
-  workload.scheduler = scheduler_of(setup);
-  workload.prefill.replicas = 1;
-  const KvRoom room = with_defaults(workload, setup).room;
+  ServeWorkload apart;
+  apart.prefill.replicas = 1;
+  const KvRoom room = by_its_stack(apart, setup).room;
   if (room == KvRoom::reserve) return kReserved;
   const Lengths& output = plan_.traffic.output;
   return room == KvRoom::whole ? output.mean_of_tokens() / 2 : 0;  // what those in flight will still write

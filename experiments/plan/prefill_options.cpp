@@ -12,22 +12,14 @@ namespace {
 struct Candidate {
   PrefillChoice choice;
   StepPoint step;
-  double transfer_ms_per_token = 0;
   double busy_units = 0;  // with full steps
   int fewest_units = 0;   // that keep up
 };
 
 class Prefill {
  public:
-  Prefill(const Plan& plan, const Points& points) : plan_(plan), points_(points) {}
-
-  [[nodiscard]] Candidate candidate(const PrefillChoice& choice) const {
-    Candidate candidate{choice, points_.prefill(choice, points_.part(choice.tokens)),
-                        points_.transfer_ms_per_token(choice)};
-    candidate.busy_units = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * choice.gpus());
-    candidate.fewest_units = static_cast<int>(std::ceil(candidate.busy_units / kMostBusy));
-    return candidate;
-  }
+  Prefill(const Plan& plan, const Points& points, double transfer_ms_per_token)
+      : plan_(plan), points_(points), transfer_ms_per_token_(transfer_ms_per_token) {}
 
   [[nodiscard]] PrefillTimes waits(const Candidate& candidate, const StepTimes& times, double units,
                                    double limit_ms) const {
@@ -36,7 +28,7 @@ class Prefill {
                              .tokens_per_step = 1.0 * candidate.choice.tokens,
                              .step = times,
                              .cache_hit_share = plan_.traffic.cache_hit_share,
-                             .transfer_ms_per_token = candidate.transfer_ms_per_token};
+                             .transfer_ms_per_token = transfer_ms_per_token_};
     return prefill_times(queue, points_.arrivals(), plan_.limits.percentile, limit_ms);
   }
 
@@ -73,7 +65,15 @@ class Prefill {
  private:
   const Plan& plan_;
   const Points& points_;
+  double transfer_ms_per_token_;
 };
+
+Candidate candidate_of(const Plan& plan, const Points& points, const PrefillChoice& choice) {
+  Candidate candidate{choice, points.prefill(choice, points.part(choice.tokens))};
+  candidate.busy_units = plan.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * choice.gpus());
+  candidate.fewest_units = static_cast<int>(std::ceil(candidate.busy_units / kMostBusy));
+  return candidate;
+}
 
 // Tokens per second and GPU; 0: it does not fit, or is no scenario.
 double tokens_per_s_of(const Points& points, const PrefillChoice& choice) {
@@ -104,12 +104,12 @@ std::vector<PrefillChoice> with_best_sms(const Plan& plan, const Points& points,
 }
 
 // "Memory before speed": what does not fit is not simulated.
-std::vector<Candidate> candidates_of(const Plan& plan, const Prefill& prefill, const Points& points,
-                                     const std::vector<PrefillChoice>& choices, std::string& impossible) {
+std::vector<Candidate> candidates_of(const Plan& plan, const Points& points, const std::vector<PrefillChoice>& choices,
+                                     std::string& impossible) {
   std::vector<Candidate> candidates;
   for (const PrefillChoice& choice : with_best_sms(plan, points, choices)) {
     try {
-      if (points.memory(choice).fits()) candidates.push_back(prefill.candidate(choice));
+      if (points.memory(choice).fits()) candidates.push_back(candidate_of(plan, points, choice));
     } catch (const SpecError& error) {
       impossible = error.what();
     }
@@ -149,10 +149,11 @@ StepTimes step_times(const Points& points, int tokens, const std::function<StepP
 }
 
 PrefillFamily prefill_family(const Plan& plan, const Points& points, const std::vector<PrefillChoice>& choices) {
-  const Prefill prefill(plan, points);
   PrefillFamily family{.choice = choices.front()};
-  const std::vector<Candidate> candidates = candidates_of(plan, prefill, points, choices, family.impossible);
-  for (const Candidate& candidate : candidates) family.fitting.push_back(candidate.choice);
+  const std::vector<Candidate> candidates = candidates_of(plan, points, choices, family.impossible);
+  if (candidates.empty()) return family;
+  for (const Candidate& candidate : candidates) family.fitting.push_back({candidate.choice, candidate.step});
+  const Prefill prefill(plan, points, points.transfer_ms_per_token(candidates.front().choice));  // as of all of them
   for (const Candidate& candidate : candidates) {
     if (family.best && candidate.fewest_units > family.best->units) break;  // the next ones need more still
     const StepTimes times = step_times(points, candidate.choice.tokens,

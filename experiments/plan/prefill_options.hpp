@@ -33,12 +33,18 @@ struct PrefillOption {
 /// so that no answer goes by the order in which choices are listed.
 [[nodiscard]] bool is_better(const PrefillOption& a, const PrefillOption& b);
 
+/// A way that fits into memory, with its full step.
+struct FittingPrefill {
+  PrefillChoice choice;
+  StepPoint step{};
+};
+
 /// One way of prefilling: units of one size, with and without a second micro-batch.
 struct PrefillFamily {
   PrefillChoice choice;  ///< without tokens and SMs
   std::string impossible{};
-  std::vector<PrefillChoice> fitting{};  ///< into memory; the others are not simulated
-  std::optional<PrefillOption> best{};   ///< with the fewest GPUs within the limit on TTFT
+  std::vector<FittingPrefill> fitting{};  ///< the others are not simulated
+  std::optional<PrefillOption> best{};    ///< with the fewest GPUs within the limit on TTFT
   /// TTFT at the percentile of the choice that has the shortest, with kMostTimes as many units as keep up.
   double shortest_ttft_ms = 0;
 };

@@ -14,7 +14,7 @@
 namespace moeline {
 namespace {
 
-constexpr int kMostGpus = 1 << 30;
+constexpr int kAnyNumber = 1 << 30;
 
 // All ways on one machine.
 struct Ways {
@@ -25,8 +25,8 @@ struct Ways {
   std::vector<ColocatedOption> colocated;
 };
 
-std::vector<PrefillChoice> fitting_prefill(const Ways& ways) {
-  std::vector<PrefillChoice> list;
+std::vector<FittingPrefill> fitting_prefill(const Ways& ways) {
+  std::vector<FittingPrefill> list;
   for (const PrefillFamily& family : ways.prefill) {
     list.insert(list.end(), family.fitting.begin(), family.fitting.end());
   }
@@ -70,11 +70,11 @@ std::vector<DecodeChoice> with_modes(const Points& points, std::vector<DecodeCho
 // Dearer than that by the best that is known, nothing is worth a list.
 constexpr int kTimesTheBest = 2;
 
-int times_the_best(int gpus) { return gpus > kMostGpus / kTimesTheBest ? kMostGpus : kTimesTheBest * gpus; }
+int times_the_best(int gpus) { return gpus > kAnyNumber / kTimesTheBest ? kAnyNumber : kTimesTheBest * gpus; }
 
-// Of prefill and decode apart; kMostGpus: of no such deployment.
+// Of prefill and decode apart; kAnyNumber: of no such deployment.
 int fewest_apart(const Plan& plan, const Ways& ways) {
-  int prefill = kMostGpus, decode = kMostGpus;
+  int prefill = kAnyNumber, decode = kAnyNumber;
   for (const PrefillFamily& family : ways.prefill) {
     if (family.best) prefill = std::min(prefill, family.best->gpus());
   }
@@ -82,8 +82,8 @@ int fewest_apart(const Plan& plan, const Ways& ways) {
     const DecodeOption* best = family.best(plan.limits.tpot_ms);
     if (best != nullptr) decode = std::min(decode, best->gpus());
   }
-  const bool is_one = plan.disaggregated && prefill < kMostGpus && decode < kMostGpus;
-  return is_one ? prefill + decode : kMostGpus;
+  const bool is_one = plan.disaggregated && prefill < kAnyNumber && decode < kAnyNumber;
+  return is_one ? prefill + decode : kAnyNumber;
 }
 
 // Families by the GPUs of their units: those of smaller ones say what larger ones may take.
@@ -94,7 +94,7 @@ std::map<int, std::vector<const DecodeFamily*>> by_size(const std::vector<Decode
 }
 
 void add_colocated(const Plan& plan, const Points& points, std::size_t workers, Ways& ways) {
-  const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
+  const std::vector<FittingPrefill> prefill = fitting_prefill(ways);
   int fewest = fewest_apart(plan, ways);
   for (const auto& of_size : by_size(ways.decode)) {
     const std::vector<const DecodeFamily*>& families = of_size.second;
@@ -304,7 +304,7 @@ std::optional<Limits> reachable(const Plan& plan, const std::vector<Ways>& all, 
     if (plan.disaggregated) keep_nearest(disaggregated_reach(plan, ways));
     if (!plan.colocated) continue;
     const Points points(plan, *ways.machine, known);
-    const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
+    const std::vector<FittingPrefill> prefill = fitting_prefill(ways);
     for (const DecodeFamily& family : ways.decode) keep_nearest(colocated_reach(plan, points, family, prefill));
   }
   return nearest ? std::optional(widened(*nearest, plan.limits)) : std::nullopt;

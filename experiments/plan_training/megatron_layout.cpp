@@ -41,6 +41,12 @@ bool is_usual(const std::vector<Held>& stages) {
   });
 }
 
+// Three and more that are alike as one in brackets.
+std::string repeated(const std::string& one, std::ptrdiff_t count) {
+  if (count > 2) return fmt::format("({})*{}", one, count);
+  return count == 2 ? one + one : one;
+}
+
 }  // namespace
 
 std::string megatron_layout(const std::vector<StageBlocks>& stages) {
@@ -48,14 +54,13 @@ std::string megatron_layout(const std::vector<StageBlocks>& stages) {
   bool in_mtp = false;
   for (const StageBlocks& blocks : stages) all.push_back(held_by(blocks, in_mtp));
   if (is_usual(all)) return "";
+  std::vector<std::string> before_last;
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) before_last.push_back(text_of(all[i]) + "|");
   std::string text;
-  for (std::size_t i = 0; i + 1 < all.size();) {
-    const std::string one = text_of(all[i]) + "|";
-    std::size_t end = i + 1;
-    while (end + 1 < all.size() && text_of(all[end]) + "|" == one) ++end;
-    text += end - i > 2 ? fmt::format("({})*{}", one, end - i) : "";
-    for (std::size_t each = i; each < end && end - i <= 2; ++each) text += one;
-    i = end;
+  for (auto begin = before_last.begin(); begin != before_last.end();) {
+    const auto end = std::find_if(begin, before_last.end(), [&](const std::string& each) { return each != *begin; });
+    text += repeated(*begin, end - begin);
+    begin = end;
   }
   return text + text_of(all.back()) + "L";
 }

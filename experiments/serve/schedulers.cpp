@@ -79,6 +79,11 @@ ServeWorkload with_defaults(ServeWorkload workload, const Setup& setup) {
   return workload;
 }
 
+ServeWorkload by_its_stack(ServeWorkload workload, const Setup& setup) {
+  workload.scheduler = scheduler_of(setup);
+  return with_defaults(std::move(workload), setup);
+}
+
 // SGLANG_INIT_NEW_TOKEN_RATIO, SGLANG_MIN_NEW_TOKEN_RATIO_FACTOR and SGLANG_NEW_TOKEN_RATIO_DECAY_STEPS
 // (srt/environ.py); _handle_data_parallelism multiplies schedule_conservativeness by 0.3 (srt/server_args.py).
 NewTokenRatio new_token_ratio(double conservativeness, int attention_groups) {

@@ -23,6 +23,9 @@ void take(const SchedulerDefault& each, ServeWorkload& workload);
 /// With all of them, whatever the workload says.
 [[nodiscard]] ServeWorkload with_defaults(ServeWorkload workload, const Setup& setup);
 
+/// The same with the scheduler of the stack whose kernels they are.
+[[nodiscard]] ServeWorkload by_its_stack(ServeWorkload workload, const Setup& setup);
+
 /// Share of what running requests may still write that SGLang keeps for them, and how it falls.
 struct NewTokenRatio {
   double first = 0, least = 0, decay = 0;  ///< decay: with each step of decode

@@ -19,8 +19,6 @@ namespace moeline {
 namespace {
 
 constexpr int kFewestKeys = 64;
-// Of whose cache a token has its share, where one number says how many there are.
-constexpr int kUsualLength = 2048;
 
 using Between = StepGrid::Between;
 
@@ -93,7 +91,7 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
       one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys, 1, 0}
                                                 : Point{fewest_answers_, kFewestKeys, 0, 0, 0, 0})),
       cache_(one_, !drafts_.empty()),
-      bytes_of_token_(cache_.bytes(kUsualLength) / kUsualLength) {}
+      bytes_of_token_(cache_.bytes_of_token()) {}
 
 // Of several prompts each has as many tokens, and sees as many keys.
 Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {

@@ -106,17 +106,6 @@ double floor_of_form(const Operator& op, const FamilyFit& fit, int sms, const Ma
   return first_us + floor_us(behind, clocked);
 }
 
-// By the branch of its curve that is the longest. One of latency says how times grow, with each step of a chain: a
-// kernel that runs at half of a peak is bound by that.
-std::string bound_of(const Evaluation& curve, const Operator& op, double solo_us, const MachineFacts& machine) {
-  constexpr double kHalf = 0.5;
-  if (curve.bound != "latency") return curve.bound;
-  const double compute_us = flops_at_peak_us(op.flops, machine.tflops(row_of(op.family).precision));
-  const double memory_us = bytes_at_peak_us(op.bytes, machine.hbm_GBps);
-  if (std::max(compute_us, memory_us) < kHalf * solo_us) return curve.bound;
-  return compute_us > memory_us ? "compute" : "memory";
-}
-
 // By the form and the constants of a serving stack's tables, whose rows held what L2 kept of the operands: cold, some
 // come out below the peaks, and a launch is in every row.
 void price_by_form(const Operator& op, const std::string& family, const FamilyFit& fit,
@@ -396,16 +385,6 @@ Price price_all(const std::vector<Operator>& ops, const PriceConditions& conditi
     all.kernel_set = next.kernel_set;
   }
   return all;
-}
-
-BoundBy bound_by(const Operator& op, const Price& price, const MachineFacts& machine, const KernelSet& kernels) {
-  if (is_communication(op.family)) return BoundBy::communication;
-  if (row_of(op.family).kind == FamilyKind::routing) return BoundBy::unknown;
-  if (price.bound_by == "latency" || roofline_us(op, machine) < shortest_us(kernels, machine)) return BoundBy::launch;
-  if (price.bound_by == "compute") return BoundBy::compute;
-  if (price.bound_by == "memory") return BoundBy::memory;
-  const double flops_us = flops_at_peak_us(op.flops, machine.tflops(row_of(op.family).precision));
-  return flops_us > bytes_at_peak_us(op.bytes, machine.hbm_GBps) ? BoundBy::compute : BoundBy::memory;
 }
 
 }  // namespace moeline

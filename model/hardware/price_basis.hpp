@@ -1,5 +1,5 @@
 // What a price rests on: measurements of families, curves and forms, and what is said of how they are known. Parts of
-// price.cpp and price_transfer.cpp.
+// price.cpp, price_transfer.cpp and bound.cpp.
 #pragma once
 
 #include <string>
@@ -46,6 +46,11 @@ void doubt_price(const char* reason, Price& price);
 /// Of the family's correction; another machine's kernels have other residuals. On all SMs of a machine that is given
 /// more of them, or fewer, a shape keeps the one that it has on as many as were measured.
 [[nodiscard]] double gain_of(const FamilyFit& fit, Dimensions at, const MachineFacts& machine);
+
+/// The branch of its curve that is the longest. One of latency says how times grow, with each step of a chain: a kernel
+/// that runs at half of a peak is bound by that.
+[[nodiscard]] std::string bound_of(const Evaluation& curve, const Operator& op, double solo_us,
+                                   const MachineFacts& machine);
 
 /// No kernel beats the peaks of HBM and of the tensor cores it runs on.
 [[nodiscard]] double floor_us(const Operator& op, const MachineFacts& machine);

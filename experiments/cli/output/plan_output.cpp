@@ -9,7 +9,6 @@
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/cli/output/training_plan_output.hpp"
-#include "hardware/profile.hpp"
 #include "schedules/scenario/choices.hpp"
 
 namespace moeline {
@@ -290,13 +289,6 @@ Fields<PlanResult> plan_fields() {
 }
 
 }  // namespace
-
-MachineFacts facts_of(const Plan& plan, const Deployment& deployment) {
-  const std::string& name = deployment.decode_choice.hardware;
-  const auto machine = std::find_if(plan.hardware.begin(), plan.hardware.end(),
-                                    [&](const PlanHardware& each) { return each.name == name; });
-  return facts_of(plan, *machine);
-}
 
 std::string plan_json(const PlanResult& result) { return plan_fields().json(result); }
 

@@ -21,9 +21,6 @@ struct PlanResult {
   const std::optional<Course>& course;            ///< of the best deployment; none: the load has none
 };
 
-/// Of the machine that a deployment is on, as the plan changes them.
-[[nodiscard]] MachineFacts facts_of(const Plan& plan, const Deployment& deployment);
-
 [[nodiscard]] std::string plan_table(const PlanResult& result);
 [[nodiscard]] std::string plan_json(const PlanResult& result);
 /// Of answers for serving and for training.

@@ -92,12 +92,6 @@ void add_details(const PlanResult& result, Page& page) {
   }
 }
 
-double usd_per_gpu_hour(const Plan& plan, const std::string& machine) {
-  return std::find_if(plan.hardware.begin(), plan.hardware.end(),
-                      [&](const PlanHardware& each) { return each.name == machine; })
-      ->usd_per_gpu_hour;
-}
-
 PageMetric metric(const char* name, const std::vector<TradeOff>& points, const auto& value_of) {
   PageMetric metric = page_metric(name, {});
   for (const TradeOff& point : points) metric.values.push_back(value_of(point));
@@ -110,7 +104,7 @@ void add_metrics(const Plan& plan, const std::vector<TradeOff>& points, Page& pa
                   metric(kTpot, points, [](const TradeOff& p) { return 1e3 / p.tokens_per_s_per_user; })};
   if (plan.hardware.front().usd_per_gpu_hour == 0) return;
   page.metrics.push_back(metric(kCost, points, [&](const TradeOff& p) {
-    return usd_per_gpu_hour(plan, p.choice.hardware) / 3600 / p.tokens_per_s_per_gpu * 1e6;
+    return machine_named(plan, p.choice.hardware).usd_per_gpu_hour / 3600 / p.tokens_per_s_per_gpu * 1e6;
   }));
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "hardware/profile.hpp"
 
 namespace moeline {
 namespace {
@@ -181,7 +180,7 @@ std::string nearest_line(const Plan& plan, const Answer& answer) {
 
 LaunchCommands launch_commands(const Plan& plan, const Deployment& d) {
   const Architecture model = load_architecture(plan.model, plan.file.string());
-  const auto gpus = static_cast<int>(facts_of(plan, d).gpus_per_node);
+  const int gpus = d.gpus_per_node;
   return {sglang_commands(d, plan, model, gpus), vllm_commands(d, plan, model, gpus),
           trtllm_commands(d, plan, model, gpus)};
 }
