@@ -19,6 +19,7 @@ constexpr int kFewestRows = 64;      // of a dense GEMM; below, the launch is mo
 constexpr double kMfuTflops = 1979;  // that the tables' mfu is of
 constexpr int kMaskedDraws = 10;
 constexpr int kMostDimension = 1 << 24;
+constexpr int kMostGroups = 1 << 14;
 
 struct Projection {
   std::string name;
@@ -28,12 +29,17 @@ struct Projection {
 bool is_masked(const CsvTable& table) { return table.has("batch_size_per_gpu"); }
 
 int groups_of(const CsvTable& table, std::size_t row) {
-  return table.integer(row, "num_local_experts", 1, kMostDimension);
+  return table.integer(row, "num_local_experts", 1, kMostGroups);
 }
 
 // Rows that were really computed, from the rate.
-double computed_rows(double mfu, double us, double n, double k) {
-  return std::round(mfu * kMfuTflops * 1e6 * us / (2 * n * k));
+double computed_rows(const CsvTable& table, std::size_t row, const Projection& p) {
+  const double mfu = table.positive(row, p.name + "_mfu");
+  const double rows = std::round(mfu * kMfuTflops * 1e6 * p.us / (2 * p.n * p.k));
+  if (rows >= 1 && rows <= kMostDimension) return rows;
+  throw SpecError(table.file(), table.line(row),
+                  fmt::format("{0}_mfu: {1} in the {2} us of {0}_proj_us is a GEMM of {3} rows; expected 1 to {4}",
+                              p.name, mfu, p.us, rows, kMostDimension));
 }
 
 std::array<Projection, 2> projections(const CsvTable& table, std::size_t row) {
@@ -42,7 +48,7 @@ std::array<Projection, 2> projections(const CsvTable& table, std::size_t row) {
   std::array<Projection, 2> both = {{{"up", 2 * ffn, hidden}, {"down", hidden, ffn}}};
   for (Projection& p : both) {
     p.us = table.positive(row, p.name + "_proj_us");
-    p.rows = computed_rows(table.positive(row, p.name + "_mfu"), p.us, p.n, p.k);
+    p.rows = computed_rows(table, row, p);
   }
   return both;
 }
@@ -147,7 +153,7 @@ std::vector<Observation> grouped_gemm_observations(const CsvTable& table, const 
 }
 
 Operator published_gemm(const CsvTable& table, std::size_t row) {
-  const int groups = table.integer(row, "groups", 1, kMostDimension);
+  const int groups = table.integer(row, "groups", 1, kMostGroups);
   const int m = table.integer(row, "m", 1, kMostDimension);
   const int n = table.integer(row, "n", 1, kMostDimension), k = table.integer(row, "k", 1, kMostDimension);
   const std::string name = fmt::format("{} x {}x{}x{}", groups, m, n, k);

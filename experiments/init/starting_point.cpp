@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <optional>
 #include <sstream>
 
 #include "architecture/architecture.hpp"
@@ -18,6 +18,7 @@ namespace moeline {
 namespace {
 
 constexpr int kMostGpus = 2048;
+constexpr int kWidestTp = 8;       // inside a node, beside more ranks of experts
 constexpr int kMicroBatches = 16;  // of a rank in a step of training
 
 using Words = std::map<std::string, std::string>;
@@ -55,22 +56,32 @@ std::string aligned(const std::string& text) {
   return result;
 }
 
-bool runs(const std::string& text) {
+struct Trial {
+  double missing_gib = std::numeric_limits<double>::infinity();  // a layout that the model cannot have
+  std::string why{};
+};
+
+Trial trial_of(const std::string& text) {
   const GivenText scenario("<scenario>", text);
   try {
-    return fits_memory(best_run("<scenario>"));
-  } catch (const SpecError&) {  // a layout that the model cannot have
-    return false;
+    const Run run = best_run("<scenario>");
+    const double missing = missing_gib(run);
+    return {.missing_gib = missing, .why = missing > 0 ? what_is_over(run) : ""};
+  } catch (const SpecError& error) {
+    return {.why = error.reason()};
   }
 }
 
-// By GPUs: a mixture's experts are spread over them, or each request is; a dense model's requests are.
+// By GPUs: a mixture's experts are spread over them, or each request is, over all or over so many; a dense model's
+// requests are.
 std::vector<Layout> inference_layouts(const Architecture& model) {
   std::vector<Layout> layouts;
   for (int gpus = 1; gpus <= kMostGpus; gpus *= 2) {
     if (model.n_routed_experts > 0) layouts.push_back({gpus, fmt::format("{{ep: {}}}", gpus)});
     const char* rest = model.n_routed_experts > 0 ? ", ep: {0}}}" : "}}";
     layouts.push_back({gpus, fmt::format(fmt::runtime("{{tp: {0}" + std::string(rest)), gpus)});
+    if (model.n_routed_experts > 0 && gpus > kWidestTp)
+      layouts.push_back({gpus, fmt::format("{{tp: {}, ep: {}}}", kWidestTp, gpus)});
   }
   return layouts;
 }
@@ -127,13 +138,21 @@ Words with_layout(Words words, const Layout& layout) {
   return words;
 }
 
-// The first whose scenario of this purpose runs, and fits.
+// The first whose scenario of this purpose runs, and fits. Where none does, it is told of the one that comes nearest,
+// or of the first where the model can have none.
 Words fitting(const std::string& purpose, const std::vector<Layout>& layouts, const Words& words) {
+  Trial nearest;
+  std::string which;
   for (const Layout& layout : layouts) {
     Words tried = with_layout(words, layout);
-    if (runs(filled(template_of(purpose), tried))) return tried;
+    const Trial trial = trial_of(filled(template_of(purpose), tried));
+    if (trial.missing_gib <= 0) return tried;
+    if (!which.empty() && trial.missing_gib >= nearest.missing_gib) continue;
+    nearest = trial;
+    which = layout.parallelism;
   }
-  throw SpecError(fmt::format("{} fits no layout of up to {} {}", words.at("model"), kMostGpus, words.at("hardware")));
+  throw SpecError(fmt::format("{}: none of {} layouts of up to {} {} does; {}: {}", words.at("model"), layouts.size(),
+                              kMostGpus, words.at("hardware"), which, nearest.why));
 }
 
 // Of a plan: units of as many GPUs as hold the model, and larger ones.

@@ -8,6 +8,10 @@
 
 namespace moeline {
 
+/// Share of a GPU's memory that a layout which is chosen leaves to what is not counted in training: CUDA, NCCL,
+/// fragmentation. Stacks of inference keep their own (memory.fraction).
+inline constexpr double kMemoryReserve = 0.1;
+
 struct MemoryPart {
   const char* name;
   double bytes;

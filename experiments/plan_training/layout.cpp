@@ -197,17 +197,6 @@ std::vector<Layout> orders_of(const Layout& split, const TrainingJob& job, const
   return orders;
 }
 
-namespace {
-
-// Names that the plan made up stand in no file of the user's.
-std::string without_place(const SpecError& error) {
-  const std::string text = error.what();
-  const std::size_t place = text.find(": ");
-  return place == std::string::npos ? text : text.substr(place + 2);
-}
-
-}  // namespace
-
 std::string LayoutPoint::bound_by() const {
   return rest_ms() >= std::max(bubble_ms, exposed_ms) ? "computation" : largest_overhead();
 }
@@ -251,7 +240,7 @@ LayoutPoint LayoutPoints::simulated(const Layout& layout, const char* level, con
       point.tokens_per_s = tokens_per_s(run);
       point.mfu = mfu(run);
     } catch (const SpecError& error) {
-      point.refused = without_place(error);
+      point.refused = error.reason();
     }
     return point;
   });

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/memory/parts.hpp"
 #include "experiments/plan/plan_keys.hpp"
 
 namespace moeline {
@@ -36,7 +37,7 @@ struct TrainingJob {
   std::int64_t global_batch_size = 0;  ///< sequences of a step
   int seq_len = 0;                     ///< tokens
   double tokens = 0;                   ///< of the whole training; 0: not given
-  double memory_reserve = 0.1;
+  double memory_reserve = kMemoryReserve;
   LayoutSpace space;
   std::vector<std::string> set;
 };

@@ -93,6 +93,10 @@ struct Run {
 
 [[nodiscard]] Run run_scenario(const Setup& setup, const SimulateOptions& options = {});
 
+/// Which part of a GPU's memory is over, and what would hold it. In training with kMemoryReserve to spare.
+/// REQUIRES: missing_gib() is above 0.
+[[nodiscard]] std::string what_is_over(const Run& run);
+
 /// What a reader of a result must know before believing it.
 [[nodiscard]] std::vector<std::string> warnings_of(const Run& run);
 

@@ -139,6 +139,24 @@ bool fits_memory(const Run& run) {
   return fits(run.setup, inference->memory) && std::all_of(inference->stages.begin(), inference->stages.end(), holds);
 }
 
+double missing_gib(const Run& run) {
+  if (run.inference() == nullptr)
+    return gib(memory_bytes(run)) - (1 - kMemoryReserve) * run.setup.machine.facts.memory_gib;
+  const auto missing = [&](const Memory& memory) {
+    const GpuMemory gpu = gpu_memory(run.setup, memory);
+    return gib(gpu.held.kv_cache - gpu.room);
+  };
+  double most = missing(run.inference()->memory);
+  for (const StageResult& stage : run.inference()->stages) most = std::max(most, missing(stage.memory));
+  return most;
+}
+
+double filled_share(const Run& run) {
+  if (run.inference() == nullptr) return gib(memory_bytes(run)) / run.setup.machine.facts.memory_gib;
+  const GpuMemory gpu = gpu_memory(run.setup, run.inference()->memory);
+  return (gpu.rest() + std::max(gpu.room, gpu.held.kv_cache)) / gpu.capacity;
+}
+
 MemoryParts memory_parts(const Run& run) {
   if (run.step() != nullptr) return parts_of(run.step()->fullest().memory.peak);
   return parts_of(run.inference()->memory);

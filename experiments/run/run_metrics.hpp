@@ -38,6 +38,11 @@ namespace moeline {
 [[nodiscard]] double memory_bytes(const Run& run);
 [[nodiscard]] bool knows_memory(const Run& run);
 [[nodiscard]] bool fits_memory(const Run& run);
+/// GiB that a GPU would need more, up to 0 where it fits: as whoever chooses a layout asks, with kMemoryReserve to
+/// spare in training. REQUIRES: memory is known.
+[[nodiscard]] double missing_gib(const Run& run);
+/// Share of the GPU that is filled, with all the room that caches may have. REQUIRES: memory is known.
+[[nodiscard]] double filled_share(const Run& run);
 /// What it consists of. REQUIRES: memory is known.
 [[nodiscard]] MemoryParts memory_parts(const Run& run);
 /// Sum of solo times over all kernels.

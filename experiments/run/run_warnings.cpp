@@ -48,9 +48,10 @@ bool may_split_everything(const Run& run) {
   return s.training.by_megatron() && s.training.overlap_gradients && !overlaps_passes(s);
 }
 
-// "training.recompute=full makes it fit: 61.2 GiB", or that none of the choices of `training` does. The timeline stays
-// that of the run: what is computed again would take longer. REQUIRES: a whole step of training that does not fit.
+// "training.recompute=full makes it fit with 10 % to spare: 61.2 GiB", or that none of the choices of `training` does.
+// The timeline stays that of the run: what is computed again would take longer. REQUIRES: a whole step of training.
 std::string what_makes_it_fit(const Run& run) {
+  const double usable_gib = (1 - kMemoryReserve) * run.setup.machine.facts.memory_gib;
   TrainingChoices choices = run.setup.scenario.training;
   std::vector<std::string> made;
   double best = memory_gib_with(run, choices);
@@ -61,8 +62,9 @@ std::string what_makes_it_fit(const Run& run) {
     if (memory >= best) continue;  // it was so already
     best = memory;
     made.push_back(fmt::format("training.{}", remedy.key));
-    if (best <= run.setup.machine.facts.memory_gib) {
-      return fmt::format("{} {} it fit: {:.1f} GiB", fmt::join(made, ", "), made.size() == 1 ? "makes" : "make", best);
+    if (best <= usable_gib) {
+      return fmt::format("{} {} it fit with {:.0f} % to spare: {:.1f} GiB", fmt::join(made, ", "),
+                         made.size() == 1 ? "makes" : "make", 100 * kMemoryReserve, best);
     }
   }
   const std::string tried = made.empty() ? "" : fmt::format(", even with {} ({:.1f} GiB)", fmt::join(made, ", "), best);
@@ -107,11 +109,16 @@ const Memory& memory_over(const InferenceResult& inference, const Setup& setup) 
   return inference.memory;
 }
 
-std::string memory_warning(const Run& run) {
-  if (run.inference() != nullptr)
-    return "does not fit: " + what_is_over(run.setup, memory_over(*run.inference(), run.setup));
-  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}; {}", gib(memory_bytes(run)),
-                     breakdown(memory_parts(run)), run.setup.machine.facts.memory_gib, what_makes_it_fit(run));
+// Less is left of the GPU than what is not counted there has been seen to take.
+void add_filled_warning(const Run& run, std::vector<std::string>& warnings) {
+  constexpr double kMuch = 0.95;
+  if (!knows_memory(run) || filled_share(run) <= kMuch) return;
+  const double gpu_gib = run.setup.machine.facts.memory_gib;
+  std::string text = fmt::format("{:.1f} % of the GPU's {:.0f} GiB are filled, ", 100 * filled_share(run), gpu_gib);
+  text += run.inference() != nullptr
+              ? "as memory.fraction says: CUDA's graphs, NCCL and fragmentation have to do with the rest"
+              : "and CUDA, NCCL and fragmentation are not counted; " + what_makes_it_fit(run);
+  warnings.push_back(std::move(text));
 }
 
 // That a serving stack has to be told.
@@ -228,6 +235,12 @@ void add_power_warning(const Run& run, std::vector<std::string>& warnings) {
 
 }  // namespace
 
+std::string what_is_over(const Run& run) {
+  if (run.inference() != nullptr) return what_is_over(run.setup, memory_over(*run.inference(), run.setup));
+  return fmt::format("{:.1f} GiB per GPU ({}), and the GPU has {:.0f}; {}", gib(memory_bytes(run)),
+                     breakdown(memory_parts(run)), run.setup.machine.facts.memory_gib, what_makes_it_fit(run));
+}
+
 std::vector<std::string> warnings_of(const Run& run) {
   std::vector<std::string> warnings;
   if (run.has_given_slots()) {
@@ -243,8 +256,11 @@ std::vector<std::string> warnings_of(const Run& run) {
   add_routing_warning(run, warnings);
   add_price_warnings(run, warnings);
   add_power_warning(run, warnings);
-  if (!fits_memory(run)) warnings.push_back(memory_warning(run));
-  if (fits_memory(run)) add_batch_warning(run, warnings);
+  if (!fits_memory(run)) warnings.push_back("does not fit: " + what_is_over(run));
+  if (fits_memory(run)) {
+    add_filled_warning(run, warnings);
+    add_batch_warning(run, warnings);
+  }
   add_scope_warnings(run, warnings);
   add_graph_warning(run, warnings);
   if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {

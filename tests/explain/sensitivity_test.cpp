@@ -80,7 +80,8 @@ Moves moves_of(const Explained& explained, const Item& item, double step) {
 
 }  // namespace
 
-TEST_CASE("of 200 random items of six runs a little more and less time moves the span as the elasticity says") {
+TEST_CASE("of 200 random items of six runs a little more and less time moves the span as the elasticity says" *
+          doctest::skip(kSanitized)) {  // 400 simulations
   constexpr int kPairs = kSanitized ? 60 : 200;
   constexpr double kLittle = 1e-4, kMuch = 1e-2;
   Dice dice(20);

@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# Builds the fuzzing programs and runs each for so many seconds (20), two at a time; one input that crashes, hangs or takes
-# more than 2 GB fails, and is left in build/asan/fuzz/found.
-#   tests/fuzz/run.sh [SECONDS [NAME...]]
+# Builds the fuzzing programs and runs each, two at a time, for so many seconds (20), or on so many inputs, the same each
+# time: those who search give seconds, and continuous integration finds what it found before. One input that crashes,
+# hangs or takes more than 2 GB fails, and is left in build/asan/fuzz/found.
+#   tests/fuzz/run.sh [SECONDS|INPUTSx [NAME...]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-seconds=${1:-20}
+case "${1:-20}" in
+  *x) limit=("-runs=${1%x}" -seed=1) ;;
+  *) limit=("-max_total_time=${1:-20}") ;;
+esac
 shift $(($# > 0 ? 1 : 0))
 build=build/asan
 fuzz=$build/fuzz
@@ -51,7 +55,7 @@ run() {
   done
   inputs+=("$fuzz/seeds/$name")
   write_dictionary "$name"
-  if ! "$build/tests/fuzz/${name}_fuzz" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2000 -malloc_limit_mb=2000 \
+  if ! "$build/tests/fuzz/${name}_fuzz" "${limit[@]}" -timeout=5 -rss_limit_mb=2000 -malloc_limit_mb=2000 \
     -max_len=16384 -dict="$fuzz/$name.dict" -artifact_prefix="$fuzz/found/$name-" -print_final_stats=1 \
     "$fuzz/corpus/$name" "${inputs[@]}" >"$fuzz/$name.log" 2>&1; then
     echo "$name: a find in $fuzz/found; the end of $fuzz/$name.log:"

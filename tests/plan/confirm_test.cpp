@@ -79,7 +79,8 @@ TEST_CASE("a colocated answer: prompts and answers take turns, and both keep abo
   }
 }
 
-TEST_CASE("what is confirmed is what `phase: serve` says of the same deployment") {
+TEST_CASE("what is confirmed is what `phase: serve` says of the same deployment" *
+          doctest::skip(kSanitized)) {  // four minutes there
   TemporaryFolder folder;
   const std::string plan_text =
       "schema: 1\nmodel: gpt-oss-120b\nhardware: {h200: {}}\n"

@@ -12,6 +12,7 @@
 #include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/sanitized.hpp"
 
 TEST_SUITE("plan/plan") {
 
@@ -68,7 +69,8 @@ int gpus(const std::string& from, const std::string& to) { return Solved(changed
 
 }  // namespace
 
-TEST_CASE("no answer goes by the order of a list, and a wider search is never worse") {
+TEST_CASE("no answer goes by the order of a list, and a wider search is never worse" *
+          doctest::skip(kSanitized)) {  // ten minutes there
   // What decides between two deployments.
   const auto promise = [](const Deployment& d) {
     return std::make_tuple(d.price(), d.tpot_ms, d.ttft_ms, describe(d.prefill_choice), describe(d.decode_choice));

@@ -67,7 +67,8 @@ TEST_CASE("what may be filled of the memory is a key of the scenario, and belong
   check_refused({"simulate", training, "--set", "memory.fraction=0.8"}, "--set: memory ", "not train");
 }
 
-TEST_CASE("Little's law: as many requests are there as come in the time that one stays") {
+TEST_CASE("Little's law: as many requests are there as come in the time that one stays" *
+          doctest::skip(kSanitized)) {  // 16,000 requests
   for (const std::vector<std::string>& set :
        {std::vector<std::string>{"workload.requests=8000"},
         {"workload.requests=8000", "workload.concurrency=null", "workload.rate=6"}}) {
@@ -79,7 +80,8 @@ TEST_CASE("Little's law: as many requests are there as come in the time that one
   }
 }
 
-TEST_CASE("steps between those that are simulated are within a few per cent of what they take") {
+TEST_CASE("steps between those that are simulated are within a few per cent of what they take" *
+          doctest::skip(kSanitized)) {  // 3,000 requests of many lengths
   for (const char* prompts : {"workload.prompts=mixed", "workload.prompts=first"}) {
     const ServeResult r =
         served({prompts, "workload.input_len_spread=700", "workload.tokens=2048", "workload.requests=1500"});
