@@ -13,6 +13,9 @@
 //
 // What has no counterpart: SGLang overlaps two batches in prefill and decode or in neither. vLLM has one all-to-all for
 // a server's prefill and decode, and at most 20 communication SMs, which can be lowered with dual batch overlap only.
+// Where a program refuses what the plan has, or does something else, a flag is left out or a note says so; the rules
+// are in tests/plan/stack_rules.hpp. SGLang's chunks are rounded up to whole pages of 64 tokens.
+//
 // What a plan does not know is left at its default: page size, KV transfer's devices, EPLB's intervals.
 #pragma once
 

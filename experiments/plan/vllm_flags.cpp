@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "experiments/plan/launched_server.hpp"
 #include "schedules/scenario/stack_habits.hpp"
@@ -17,6 +18,13 @@ std::string vllm_backend(const LaunchedServer& s) {
   if (!by.sends_tokens || by.vllm.empty()) return dispatcher_of(CommMode::all_gather).vllm;
   const bool of_first_version = by.of_deep_ep && !by.has_layouts;
   return of_first_version && s.prefill != nullptr ? dispatcher_of(CommMode::normal).vllm : by.vllm;
+}
+
+// Two batches overlap with DeepEP's first version alone; with any other all-to-all vLLM refuses to start so.
+bool overlaps_batches(const LaunchedServer& s) {
+  const std::string backend = vllm_backend(s);
+  return s.overlaps() &&
+         (backend == dispatcher_of(CommMode::normal).vllm || backend == dispatcher_of(CommMode::low_latency).vllm);
 }
 
 Flags vllm_parallelism(const LaunchedServer& s) {
@@ -42,7 +50,7 @@ Flags vllm_batches(const LaunchedServer& s) {
 }
 
 Flags vllm_overlap(const LaunchedServer& s) {
-  if (!s.overlaps()) return {};
+  if (!overlaps_batches(s)) return {};
   Flags flags = {"--enable-dbo"};
   // A threshold above every batch turns it off for that kind of batch.
   if (s.alone() && !s.decode_overlaps()) {
@@ -67,12 +75,25 @@ Flags vllm_options(const LaunchedServer& s) {
   return flags;
 }
 
+// DeepEP's normal mode knows how to split its buffers for so many ranks (get_dispatch_config of deep_ep/buffer.py), and
+// vLLM does not tell it.
+void note_ranks(const LaunchedServer& s, std::vector<std::string>& notes) {
+  static const std::set<int> kKnown = {2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 144, 160};
+  if (vllm_backend(s) != dispatcher_of(CommMode::normal).vllm || kKnown.contains(s.gpus())) return;
+  notes.push_back(fmt::format("DeepEP's normal mode has no sizes of buffers for {} ranks, and refuses them", s.gpus()));
+}
+
 std::vector<std::string> vllm_notes(const LaunchedServer& s) {
   std::vector<std::string> notes;
   if (s.alone() && s.sends_by_deep_ep()) notes.emplace_back("decode communicates in DeepEP's normal mode, too");
   note_one_batch(s, notes);
+  if (s.overlaps() && !overlaps_batches(s)) {
+    notes.emplace_back("one batch at a time with this all-to-all; the plan overlaps two");
+  }
+  note_ranks(s, notes);
   if (s.prefill != nullptr && s.prefill->comm_sms > 0) {
-    const int sms = s.prefill_overlaps() ? std::min(s.prefill->comm_sms, kVllmMostSms) : kVllmMostSms;
+    const int sms =
+        s.prefill_overlaps() && overlaps_batches(s) ? std::min(s.prefill->comm_sms, kVllmMostSms) : kVllmMostSms;
     if (sms != s.prefill->comm_sms) {
       notes.push_back(fmt::format("{} SMs communicate; the plan has {}", sms, s.prefill->comm_sms));
     }
@@ -86,7 +107,7 @@ std::vector<std::string> vllm_notes(const LaunchedServer& s) {
 LaunchCommand vllm_server(const LaunchedServer& s, const Plan& plan, const Architecture& model) {
   Flags flags;
   if (!s.alone()) flags.push_back("VLLM_NIXL_SIDE_CHANNEL_HOST=$NODE_IP");  // where the other side asks for KV cache
-  if (s.prefill_overlaps() && s.prefill->comm_sms > 0) {
+  if (s.prefill_overlaps() && overlaps_batches(s) && s.prefill->comm_sms > 0) {
     flags.push_back(fmt::format("VLLM_DBO_COMM_SMS={}", std::min(s.prefill->comm_sms, kVllmMostSms)));
   }
   flags.push_back("vllm serve " + for_shell(served_model(plan, model)));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "experiments/plan_training/megatron_layout.hpp"
 #include "schedules/scenario/flag_list.hpp"
 
@@ -37,8 +39,18 @@ void add_batches(const Scenario& s, std::vector<std::string>& flags) {
   flags.push_back(fmt::format("--seq-length {}", w.seq_len));
 }
 
-void add_recomputation(const TrainingChoices& c, std::vector<std::string>& flags) {
-  if (c.recompute == Recompute::full) {
+// Passes are combined as Megatron-LM can: in a pipeline, of virtual stages alone.
+bool combines_passes(const Scenario& s) {
+  return s.overlap == kCombined && (s.parallelism.pp == 1 || s.parallelism.virtual_pp > 1);
+}
+
+void add_recomputation(const Scenario& s, MegatronFlags& out) {
+  const TrainingChoices& c = s.training;
+  std::vector<std::string>& flags = out.flags;
+  if (c.recompute == Recompute::full && combines_passes(s)) {
+    flags.emplace_back("--recompute-granularity full");
+    out.notes.emplace_back("with combined passes it recomputes a whole chunk at a time, in versions after core_v0.16");
+  } else if (c.recompute == Recompute::full) {
     flags.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
   }
   if (c.recompute == Recompute::selective && c.by_megatron()) {
@@ -55,7 +67,14 @@ void add_offload(const TrainingChoices& c, std::vector<std::string>& flags) {
   if (c.offload_optimizer) flags.emplace_back("--offload-optimizer-states");
 }
 
-void add_experts(const Scenario& s, MegatronFlags& out) {
+bool has_experts(const std::vector<StageBlocks>& stages) {
+  return std::any_of(stages.begin(), stages.end(), [](const StageBlocks& stage) {
+    return std::any_of(stage.begin(), stage.end(), [](const Block& each) { return each.kind == BlockKind::moe_layer; });
+  });
+}
+
+void add_experts(const Scenario& s, const std::vector<StageBlocks>& stages, MegatronFlags& out) {
+  if (has_experts(stages)) out.flags.emplace_back("--moe-grouped-gemm --moe-permute-fusion");
   if (s.parallelism.ep == 1) return;
   out.flags.push_back(dispatcher_of(s.comm.mode).megatron);
   if (s.comm.mode == CommMode::deepep_v2) {
@@ -65,7 +84,6 @@ void add_experts(const Scenario& s, MegatronFlags& out) {
   if (s.comm.mode == CommMode::nvlink) {
     out.notes.emplace_back("priced with TensorRT-LLM's all-to-all in the place of HybridEP");
   }
-  out.flags.emplace_back("--moe-grouped-gemm --moe-permute-fusion");
 }
 
 void add_overlap(const Scenario& s, MegatronFlags& out) {
@@ -73,18 +91,21 @@ void add_overlap(const Scenario& s, MegatronFlags& out) {
   if (c.zero >= 1) out.flags.emplace_back("--use-distributed-optimizer");
   if (c.overlap_gradients) out.flags.emplace_back("--overlap-grad-reduce");
   if (c.overlap_parameters) out.flags.emplace_back("--overlap-param-gather");
-  if (s.overlap != kCombined) return;
-  out.flags.emplace_back("--overlap-moe-expert-parallel-comm");
-  if (c.delay_weights) out.flags.emplace_back("--delay-wgrad-compute");
-  if (s.schedule == "1f1b" && s.parallelism.pp > 1) {
+  if (s.overlap == kCombined && !combines_passes(s)) {
     out.notes.emplace_back("combined passes need virtual stages there; without them they are ours");
   }
+  if (!combines_passes(s)) return;
+  out.flags.emplace_back("--overlap-moe-expert-parallel-comm");
+  if (c.delay_weights) out.flags.emplace_back("--delay-wgrad-compute");
 }
 
 void add_launch(const Scenario& s, MegatronFlags& out) {
   if (s.graphs.any()) {
     out.flags.push_back(
         fmt::format("--cuda-graph-impl transformer_engine --cuda-graph-scope {}", fmt::join(names_of(s.graphs), " ")));
+  }
+  if ((s.parallelism.tp > 1 || s.parallelism.cp > 1) && !combines_passes(s)) {
+    out.notes.emplace_back("on GPUs before Blackwell it starts with CUDA_DEVICE_MAX_CONNECTIONS=1 alone");
   }
   if (s.launch == Launch::graph) out.notes.emplace_back("a step without a host: everything is in CUDA graphs");
 }
@@ -96,9 +117,9 @@ MegatronFlags megatron_flags(const Layout& layout, const Scenario& scenario, con
   add_parallelism(scenario.parallelism, out.flags);
   add_stages(scenario.parallelism, stages, out);
   add_batches(scenario, out.flags);
-  add_recomputation(scenario.training, out.flags);
+  add_recomputation(scenario, out);
   add_offload(scenario.training, out.flags);
-  add_experts(scenario, out);
+  add_experts(scenario, stages, out);
   add_overlap(scenario, out);
   add_launch(scenario, out);
   const bool known = scenario.schedule == "1f1b" || scenario.schedule == "interleaved-1f1b";

@@ -108,7 +108,7 @@ std::vector<LaunchCommand> all(Commands commands, const Deployment& d) {
 TEST_CASE("SGLang is told the tokens and requests of a whole unit, and the graphs of one rank") {
   const Parsed prefill = server(sglang_commands, disaggregated(), "prefill");
   CHECK(prefill["--chunked-prefill-size"] == "262144");  // 32 * 8192
-  CHECK(prefill["--max-running-requests"] == "absent");
+  CHECK(prefill["--max-running-requests"] == "65536");   // 32 * 2048: where tokens are drafted it would run 48 in all
   const Parsed decode = server(sglang_commands, disaggregated(), "decode");
   CHECK(decode["--max-running-requests"] == "13824");  // 144 * 96
   CHECK(decode["--cuda-graph-max-bs"] == "96");
@@ -179,11 +179,13 @@ TEST_CASE("SGLang is told to prefill in steps that decode, where the plan has th
   Deployment d = tensor_parallel();
   CHECK(server(sglang_commands, d, "serve")["--enable-mixed-chunk"] == "absent");
   d.mixed = true;
-  CHECK(server(sglang_commands, d, "serve")["--enable-mixed-chunk"] == "");
   // 8192 of prompts and 96 requests with a drafted token each
-  CHECK(server(sglang_commands, d, "serve")["--chunked-prefill-size"] == "8384");
   CHECK(server(vllm_commands, d, "serve")["--max-num-batched-tokens"] == "8384");
+  CHECK(server(sglang_commands, d, "serve")["--enable-mixed-chunk"] == "absent");  // it would be turned off by drafts
   CHECK(server(trtllm_commands, d, "serve")["--max_num_tokens"] == "8384");
+  d.decode_choice.mtp = 0;
+  CHECK(server(sglang_commands, d, "serve")["--enable-mixed-chunk"] == "");
+  CHECK(server(sglang_commands, d, "serve")["--chunked-prefill-size"] == "8320");  // 8192 + 96, whole pages
 }
 
 TEST_CASE("experts that are split, not spread, need no flag") {
