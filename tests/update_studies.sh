@@ -32,10 +32,13 @@ for study in "$@"; do
   rm "$scratch/table.sqlite"
 done
 if [ "$named" -eq 0 ]; then
-  for folder in sparse_or_full_attention state_or_cache first_or_second_deepep; do
+  for folder in sparse_or_full_attention state_or_cache first_or_second_deepep machine_what_if; do
     python3 "$(dirname "$0")/../experiments/studies/$folder/findings.py" "$moeline" >"$scratch/expected.txt"
     cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/studies/$folder/"
   done
+  left_out=$(dirname "$0")/../experiments/studies/machine_left_out
+  python3 "$left_out/left_out.py" "$moeline" "$(dirname "$0")/../hwprofiles/left_out.csv" >"$scratch/expected.txt"
+  cp "$scratch/expected.txt" "$left_out/"
   "$moeline" validate "$(dirname "$0")/../experiments/studies/decisions/pairs.yaml" >"$scratch/expected.txt"
   cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/studies/decisions/"
   for machine in h100 h200 b200 gb200-nvl72; do

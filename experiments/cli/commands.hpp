@@ -24,8 +24,10 @@ namespace moeline {
 [[nodiscard]] Command make_balance(Console& console);
 [[nodiscard]] Command make_sweep(Console& console);
 [[nodiscard]] Command make_plan(Console& console);
+[[nodiscard]] Command make_hardware(Console& console);
 
 [[nodiscard]] std::string balance_schema();
+[[nodiscard]] std::string hardware_schema();
 [[nodiscard]] std::string list_schema();
 [[nodiscard]] std::string model_schema();
 [[nodiscard]] std::string price_schema();

@@ -30,11 +30,12 @@ using Described = std::map<std::string, std::string (*)()>;
 
 const Described& described() {
   static const Described kSchemas = {
-      {"analyze_output", analyze_schema},   {"balance_output", balance_schema}, {"compare_output", compare_schema},
-      {"decide_output", decide_schema},     {"explain_output", explain_schema}, {"learn_output", learn_schema},
-      {"list_output", list_schema},         {"model_output", model_schema},     {"plan_output", plan_schema},
-      {"price_output", price_schema},       {"replay_output", replay_schema},   {"search_output", search_schema},
-      {"simulate_output", simulate_schema}, {"sweep_output", sweep_schema},     {"validate_output", validate_schema}};
+      {"analyze_output", analyze_schema},   {"balance_output", balance_schema},   {"compare_output", compare_schema},
+      {"decide_output", decide_schema},     {"explain_output", explain_schema},   {"learn_output", learn_schema},
+      {"hardware_output", hardware_schema}, {"list_output", list_schema},         {"model_output", model_schema},
+      {"plan_output", plan_schema},         {"price_output", price_schema},       {"replay_output", replay_schema},
+      {"search_output", search_schema},     {"simulate_output", simulate_schema}, {"sweep_output", sweep_schema},
+      {"validate_output", validate_schema}};
   return kSchemas;
 }
 

@@ -125,7 +125,7 @@ std::vector<Command> make_commands(Console& console, const std::string& version)
                                    make_analyze(console),   make_learn(console),
                                    make_replay(console),    make_validate(console, "moeline " + version),
                                    make_balance(console),   make_sweep(console),
-                                   make_plan(console)};
+                                   make_plan(console),      make_hardware(console)};
   for (Command& command : commands) {
     command.options.push_back(
         {"-q,--quiet", &console.quiet, "results and errors alone: no notes, no warnings, no progress"});

@@ -202,10 +202,19 @@ PairErrors Decision::errors_at(const DecidePoint& point) const {
   return errors_between(question.settings[*point.winner.setting], question.settings[*point.winner.second]);
 }
 
+double Decision::doubt_at(const DecidePoint& point) const {
+  double doubt = errors_at(point).median_abs_error;
+  for (const std::size_t setting : {*point.winner.setting, *point.winner.second}) {
+    const auto& carried = point.outcomes[setting].known.carried;
+    if (carried && carried->error) doubt = std::max(doubt, carried->error->median_abs_error);
+  }
+  return doubt;
+}
+
 bool Decision::is_sure(const DecidePoint& point) const {
   if (!point.winner.setting) return false;
   if (!point.winner.second) return true;
-  return has_errors() && point.winner.ratio && *point.winner.ratio - 1 > errors_at(point).median_abs_error;
+  return has_errors() && point.winner.ratio && *point.winner.ratio - 1 > doubt_at(point);
 }
 
 Decision decide(DecideQuestion question, const Progress& progress) {

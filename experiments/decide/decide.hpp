@@ -50,8 +50,10 @@ struct Decision {
   [[nodiscard]] bool has_errors() const { return time_of(by, serves_requests()) == TimeOf::all; }
   /// Comparisons of the winner and the second of a point. REQUIRES: it has both.
   [[nodiscard]] PairErrors errors_at(const DecidePoint& point) const;
-  /// Whether the winner is ahead by more than such comparisons were off; nobody is left to be faster where there is no
-  /// second.
+  /// Up to which ratio, less 1, the point is too close to call: the median error of such pairs, or of steps of machines
+  /// that were derived, where one of both has another machine's kernels. REQUIRES: as errors_at.
+  [[nodiscard]] double doubt_at(const DecidePoint& point) const;
+  /// Whether the winner is ahead by more than that; nobody is left to be faster where there is no second.
   [[nodiscard]] bool is_sure(const DecidePoint& point) const;
 };
 

@@ -33,7 +33,7 @@ PlanHardware read_machine(const Spec& list, const std::string& name, const std::
     throw spec.error("set", std::string("is refused: ") + error.what());
   }
   if (profile.kernel_sets.empty() && profile.carried_over.empty()) {
-    throw list.error(name, "has no kernel set; see `moeline calibrate`");
+    throw list.error(name, std::string(kNoKernelSet));
   }
   if (!machine.kernels.empty()) (void)at_key(spec, "kernels", [&] { return profile.kernels(machine.kernels, ""); });
   return machine;

@@ -208,10 +208,11 @@ double share_of_solo(const Run& run, double us) { return us / std::max(solo_us(r
 void KnownTime::add(const KnownTime& other) {
   all_us += other.all_us;
   for (std::size_t i = 0; i < us.size(); ++i) us[i] += other.us[i];
+  if (!carried) carried = other.carried;
 }
 
 KnownTime known_time(const Run& run) {
-  KnownTime time{.all_us = solo_us(run)};
+  KnownTime time{.all_us = solo_us(run), .carried = carried_over(run)};
   for (std::size_t i = 0; i < time.us.size(); ++i) time.us[i] = known_shares()[i].value(run) * time.all_us;
   return time;
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "experiments/memory/parts.hpp"
+#include "experiments/run/carried_over.hpp"
 #include "experiments/run/metrics.hpp"
 #include "experiments/run/run.hpp"
 
@@ -62,6 +64,7 @@ namespace moeline {
 struct KnownTime {
   double all_us = 0;
   std::array<double, kKnownShares> us{};
+  std::optional<CarriedOver> carried{};  ///< of the first run whose kernels are another machine's
 
   [[nodiscard]] double share(std::size_t i) const { return all_us > 0 ? us[i] / all_us : 0; }
   void add(const KnownTime& other);

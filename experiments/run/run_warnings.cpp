@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "experiments/memory/inference_memory.hpp"
+#include "experiments/run/carried_over.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
 #include "schedules/scenario/stack_habits.hpp"
@@ -214,6 +215,7 @@ void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
                       name_of(use.family), 100 * share_of_solo(run, use.solo_us)));
     }
   }
+  if (const auto carried = carried_over(run)) warnings.push_back(carried_over_warning(*carried));
   if (extrapolated_share(run) > 0) warnings.push_back(extrapolation_warning(run));
   for (const char* group : {"launch", "jitter"}) {
     if (!run.setup.kernels().knows(group)) {

@@ -33,8 +33,8 @@ struct LearntKernels {
   [[nodiscard]] bool empty() const { return over.empty(); }
 };
 
-/// By which an operator is known again in another step, and which its kernels bear in a timeline: its name, and its part
-/// of a transfer in two.
+/// By which an operator is known again in another step, and which its kernels bear in a timeline: its name, and its
+/// part of a transfer in two.
 [[nodiscard]] std::string learnt_name(const Operator& op);
 
 /// What it counts as in metrics, and its number format where that is not BF16: "gemm", "grouped_gemm mxfp4".

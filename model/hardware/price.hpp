@@ -24,7 +24,7 @@ struct Price {
   Provenance provenance = Provenance::interpolated;
   ProvenanceNote note;
   double gain = 1;         ///< of the family's correction in the solo time, times; 1: the curve alone
-  double gap = 1;  ///< of a learnt price: its launch gap, over that of the set below
+  double gap = 1;          ///< of a learnt price: its launch gap, over that of the set below
   std::string kernel_set;  ///< whose measurements it rests on, or ""
   ConstantSet constants;   ///< that made the solo time and the disturbed speed
   std::string bound_by;    ///< branch of the cost curve: "compute", "memory", "NIC", "NVLink", "SMs"; or "roofline"

@@ -137,7 +137,7 @@ std::vector<const KernelSet*> HardwareProfile::nearest_to_published() const {
 
 KernelSet HardwareProfile::kernels(const std::string& set, std::string_view needed) const {
   if (kernel_sets.empty() && carried_over.empty()) {
-    throw SpecError(file, 0, "has no kernel set; see `moeline calibrate`");
+    throw SpecError(file, 0, kNoKernelSet);
   }
   if (const auto habits = habits_over(set, *this)) {
     KernelSet below = kernels(habits->set, needed);

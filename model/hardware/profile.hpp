@@ -52,8 +52,11 @@ struct HardwareProfile {
                                                                    const std::vector<std::string>& overrides = {},
                                                                    const std::filesystem::path& written_in = {});
 
-/// What stands before the kernel sets of a profile that calibrate wrote.
-inline constexpr std::string_view kProfileMark = "\n# Written by `moeline calibrate`; ";
+inline constexpr std::string_view kNoKernelSet =
+    "has no kernel set; `moeline hardware derive` gives it another machine's, `moeline calibrate` its own";
+
+/// What stands behind the facts of a profile that a command of ours wrote.
+inline constexpr std::string_view kProfileMark = "\n# Written by `moeline ";
 
 /// The YAML that load_profile reads back. Constants are rounded to 5 digits, errors to 3.
 [[nodiscard]] std::string to_yaml(const HardwareProfile& profile);

@@ -97,7 +97,8 @@ std::string to_yaml(const HardwareProfile& profile) {
                         profile.carried_over_from);
   }
   if (profile.kernel_sets.empty()) return text;
-  text += fmt::format("{}what the constants mean: model/curves/constants.hpp\nkernel_sets:\n", kProfileMark);
+  text +=
+      fmt::format("{}calibrate`; what the constants mean: model/curves/constants.hpp\nkernel_sets:\n", kProfileMark);
   for (const KernelSet& set : profile.kernel_sets) text += kernel_set_yaml(set);
   return text;
 }

@@ -85,7 +85,7 @@ std::shared_ptr<const HardwareProfile> read_machine(const Spec& spec, Setup& set
 void read_kernels(const Spec& spec, const std::shared_ptr<const HardwareProfile>& profile, Setup& setup) {
   Scenario& s = setup.scenario;
   if (profile->kernel_sets.empty() && profile->carried_over.empty()) {
-    throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
+    throw spec.error("hardware", fmt::format("'{}' {}", s.hardware, kNoKernelSet));
   }
   const bool of_deepseek = s.phase() == WorkloadPhase::train && !s.training.by_megatron();
   const std::string needed = of_deepseek ? "attention_backward" : "";

@@ -105,7 +105,7 @@ TEST_CASE("a kernel set is refused by the path of its key") {
   const std::string bare = valid.folder.write("bare.yaml", text.substr(0, text.find("\n#")));
   CHECK(run_moeline(valid.with({"--set", "hardware=" + bare})).exit_code == 3);
   const std::string facts_only = valid.folder.write("facts.yaml", text.substr(0, text.find("kernel_sets:")));
-  check_refused(valid.with({"--set", "hardware=" + facts_only}), "--set: hardware ", "has no kernel set; see");
+  check_refused(valid.with({"--set", "hardware=" + facts_only}), "--set: hardware ", "has no kernel set; `moeline hardware derive` gives it");
 }
 
 TEST_CASE("a measured range is refused at its own line") {

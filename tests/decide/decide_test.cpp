@@ -212,4 +212,15 @@ TEST_CASE("bad questions are refused with what is wrong") {
   }
 }
 
+TEST_CASE("with another machine's kernels what is ahead by less than such steps have been off is too close to call") {
+  const std::string scenario = source("experiments/studies/machine_what_if/scenario.yaml").string();
+  const auto decided = [&](const std::string& machine) {
+    return run_moeline({"decide", scenario, "--set", "hardware=" + machine, "--set", "parallelism={ep: 32}", "--option",
+                        "precision.experts=nvfp4", "--option", "precision.experts=fp8"});
+  };
+  const std::string counts = "with another machine's kernels steps have been";
+  CHECK(decided("vr200-nvl72").out.find(counts) != std::string::npos);
+  CHECK(decided("gb200-nvl72").out.find(counts) == std::string::npos);
+}
+
 }  // TEST_SUITE("decide/decide")

@@ -141,6 +141,7 @@ TEST_CASE("what is listed, counted and priced is as the schemas say") {
   check_printed(
       {"price", "h800", "gemm:m=128,n=7168,k=2048", "mla_decode:batch=64", "dispatch:mode=low_latency,ep=16"});
   check_printed({"price", "h200", "linear:dtype=bf16,m=777,n=7168,k=2048"});
+  check_printed({"hardware", "derive", "b200", "--like", "h200"});
 }
 
 TEST_CASE("placements of experts are as the schema says") {

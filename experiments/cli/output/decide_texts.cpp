@@ -115,6 +115,10 @@ std::vector<std::string> sure_lines(const Decision& d) {
           "of {} the faster is named in {}, and the ratio is {:.1f} % off in the median: what is ahead by less is too "
           "close to call",
           of_kind(errors), errors.right, 100 * errors.median_abs_error);
+      if (d.doubt_at(point) > errors.median_abs_error) {
+        line += fmt::format("; with another machine's kernels steps have been {:.0f} % off, and that counts",
+                            100 * d.doubt_at(point));
+      }
       if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/cli/output/left_out_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 
 namespace moeline {
@@ -47,7 +48,7 @@ Fields<KnownTime> known_fields() {
     fields.add(
         share.name, meaning_of(share), [=](auto& time) { return time.share(i); }, as_of(share));
   }
-  return fields;
+  return fields.object("carried_over", kCarriedOver, &KnownTime::carried, carried_over_fields());
 }
 
 void add_known_shares(Json& json, const KnownTime& time) { known_fields().write(json, time); }
@@ -57,6 +58,7 @@ std::string known_line(const std::string& whose, const KnownTime& time) {
   for (std::size_t i = 0; i < time.us.size(); ++i) {
     text += fmt::format("{} {:.1f} % {}", i == 0 ? "" : ",", 100 * time.share(i), name_in_sentence(known_shares()[i]));
   }
+  if (time.carried && time.carried->error) text += "; " + short_band(*time.carried);
   return text;
 }
 

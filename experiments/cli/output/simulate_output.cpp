@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "experiments/cli/output/left_out_output.hpp"
 #include "experiments/cli/output/memory_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/provenance.hpp"
@@ -262,6 +263,8 @@ Fields<Simulated> simulate_fields(RunKind kind) {
       [](auto& s) -> auto& { return s.run.phases; }, phase_fields());
   if (kind != RunKind::given_slots) {
     fields.list("provenance", "How the prices of the kernels are known, by family", known_prices, known_price_fields());
+    fields.object(
+        "carried_over", kCarriedOver, [](auto& s) { return carried_over(s.run); }, carried_over_fields());
     fields.list(
         "choices", "What the stack runs by habit; none where the kernel set is no stack's",
         [](auto& s) -> auto& { return s.choices; }, stack_choice_fields());
