@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the fuzzing programs and runs each, two at a time, for so many seconds (20), or on so many inputs, the same each
-# time: those who search give seconds, and continuous integration finds what it found before. One input that crashes,
-# hangs or takes more than 2 GB fails, and is left in build/asan/fuzz/found.
+# Builds the fuzzing programs and runs each, two at a time, for so many seconds (20), or on so many inputs from a fixed
+# seed: few for continuous integration, which is to find what a change broke; whoever changes a reader gives it minutes.
+# One input that crashes, hangs or takes more than 2 GB fails, and is left in build/asan/fuzz/found.
 #   tests/fuzz/run.sh [SECONDS|INPUTSx [NAME...]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
