@@ -40,9 +40,9 @@ tensor cores, HBM and links allow; the peaks are MACHINE's own. Corrections meas
 errors: of predicted / by its own kernels - 1, over pairs of measured machines of which one was derived from the other so
 (experiments/studies/machine_left_out), by whether their SMs have the same tensor cores; empty where no such pair was tried.)";
 
-Derivation derivation_of(const HardwareProfile& machine, const std::string& like, const DerivedMachine& derived) {
+Derivation derivation_of(const HardwareProfile& machine, const std::string& like, const std::string& derived) {
   const auto measured = known_profile(like);
-  Derivation result{.profile = derived.text, .like = like, .kin = kin_of(machine.facts, measured->facts)};
+  Derivation result{.profile = derived, .like = like, .kin = kin_of(machine.facts, measured->facts)};
   for (const auto& [name, fit] : measured->kernels("").fits)
     result.families.push_back({name, what_carries_over(fit), left_out_error(result.kin, name)});
   result.decode = left_out_error(result.kin, "decode step");
@@ -81,13 +81,13 @@ void run(const HardwareOptions& options, const Console& console) {
   check_output({"-o", options.output, FileKind::profile}, {options.machine, options.like}, options.force);
   const HardwareProfile machine = load_profile(options.machine);
   const std::string like = options.like.empty() ? nearest_measured(machine) : known_profile(options.like)->name;
-  const DerivedMachine derived = derive(machine, like);
+  const std::string derived = derive(machine, like);
   if (options.like.empty()) console.note(fmt::format("kernels of {}, the nearest machine that was measured", like));
-  if (!options.output.empty()) write_text(options.output, derived.text);
+  if (!options.output.empty()) write_text(options.output, derived);
   if (options.format == "json")
     console.print(derivation_fields().json(derivation_of(machine, like, derived)));
   else if (options.output.empty())
-    console.print(derived.text);
+    console.print(derived);
 }
 
 }  // namespace

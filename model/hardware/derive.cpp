@@ -35,9 +35,6 @@ bool same_facts(const MachineFacts& a, const MachineFacts& b) {
                      [&](const FactField& field) { return a.*field.value == b.*field.value; });
 }
 
-// FLOP of an SM in a clock, or none where there are no such tensor cores.
-double flop_per_clock(const MachineFacts& m, double tflops) { return tflops * 1e6 / (m.sms * m.sm_clock_mhz); }
-
 bool is_usual(double flop) {
   constexpr double kNear = 0.1;
   const double mantissa = flop / std::exp2(std::floor(std::log2(flop)));  // from 1 to 2
@@ -64,6 +61,8 @@ void check_not_slower(const HardwareProfile& machine, const char* narrow, double
 }
 
 }  // namespace
+
+double flop_per_clock(const MachineFacts& m, double tflops) { return tflops * 1e6 / (m.sms * m.sm_clock_mhz); }
 
 void check_facts(const HardwareProfile& machine) {
   const MachineFacts& m = machine.facts;
@@ -92,25 +91,20 @@ std::string nearest_measured(const HardwareProfile& machine) {
   return nearest;
 }
 
-DerivedMachine derive(const HardwareProfile& machine, const std::string& like) {
+std::string derive(const HardwareProfile& machine, const std::string& like) {
   check_facts(machine);
   const auto measured = known_profile(like);
-  DerivedMachine derived;
-  HardwareProfile& profile = derived.profile;
   if (same_facts(machine.facts, measured->facts)) {
-    profile = *measured;
-    derived.text =
-        fmt::format("name: {0}\n{1}hardware derive`; its facts and kernels are those of {0}.\nextends: {0}\n",
-                    measured->name, kProfileMark);
-    return derived;
+    return fmt::format("name: {0}\n{1}hardware derive`; its facts and kernels are those of {0}.\nextends: {0}\n",
+                       measured->name, kProfileMark);
   }
+  HardwareProfile profile;
   profile.name = fmt::format("{}-like-{}", machine.name, measured->name);
   profile.facts = machine.facts;
   profile.sources = machine.sources;
   profile.carried_over_from = measured->name;
-  derived.text = to_yaml(profile) +
-                 fmt::format("{}hardware derive`; prices are {}'s at these facts.\n", kProfileMark, measured->name);
-  return derived;
+  return to_yaml(profile) +
+         fmt::format("{}hardware derive`; prices are {}'s at these facts.\n", kProfileMark, measured->name);
 }
 
 std::string what_carries_over(const FamilyFit& fit) {

@@ -7,6 +7,7 @@
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
+#include "hardware/derive.hpp"
 
 namespace moeline {
 namespace {
@@ -36,9 +37,7 @@ Kin kin_of(const MachineFacts& machine, const MachineFacts& like) {
   constexpr double kNear = 0.1;
   if (machine.vendor != like.vendor) return Kin::other_vendor;
   const bool fp8 = machine.fp8_tflops > 0 && like.fp8_tflops > 0;
-  const auto flop = [&](const MachineFacts& m) {
-    return (fp8 ? m.fp8_tflops : m.bf16_tflops) / (m.sms * m.sm_clock_mhz);
-  };
+  const auto flop = [&](const MachineFacts& m) { return flop_per_clock(m, fp8 ? m.fp8_tflops : m.bf16_tflops); };
   const double ratio = flop(machine) / flop(like);
   if (std::abs(ratio - 1) < kNear) return Kin::same_tensor_cores;
   return ratio > 1 ? Kin::faster_tensor_cores : Kin::slower_tensor_cores;

@@ -6,7 +6,6 @@
 
 #include "hardware/left_out.hpp"
 #include "tests/support/json.hpp"
-#include "tests/support/sanitized.hpp"
 
 TEST_SUITE("hardware/derive") {
 

@@ -7,30 +7,14 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "tests/plan/launched.hpp"
 
 TEST_SUITE("plan/flags") {
 
 using namespace moeline;
+using namespace moeline::testing;
 
 namespace {
-
-Plan a_plan() {
-  const Lengths some({1000}, {1});
-  return {.file = {},
-          .model = "deepseek-v3",
-          .hardware = {},
-          .traffic = {100, some, some, 0},
-          .limits = {},
-          .prefill = {},
-          .decode = {}};
-}
-
-// Caches may have 15 GB beside weights of 45 and 12 of activations and buffers, of 80.
-GpuMemory memory() {
-  return {.held = {.weights = 45e9, .kv_cache = 10e9, .activations = 8e9, .communication = 4e9},
-          .room = 15e9,
-          .capacity = 80e9};
-}
 
 Deployment disaggregated() {
   Deployment d;
@@ -41,7 +25,7 @@ Deployment disaggregated() {
       .hardware = "h800", .unit = {.dp = 144, .ep = 144}, .redundant_experts = 32, .batch_size = 96, .mtp = 1};
   d.prefill.units = 3;
   d.decode.units = 1;
-  d.prefill.memory = d.decode.memory = memory();
+  d.prefill.memory = d.decode.memory = launched_memory();
   return d;
 }
 
@@ -92,7 +76,7 @@ Parsed parse(const std::string& command) {
 using Commands = std::vector<LaunchCommand> (*)(const Deployment&, const Plan&, const Architecture&, int);
 
 Parsed server(Commands commands, const Deployment& d, const std::string& role, int gpus_per_node = 8) {
-  for (const LaunchCommand& launch : commands(d, a_plan(), load_architecture("deepseek-v3"), gpus_per_node)) {
+  for (const LaunchCommand& launch : commands(d, launched_plan(), load_architecture("deepseek-v3"), gpus_per_node)) {
     if (launch.role == role) return parse(launch.command);
   }
   FAIL("no server: ", role);
@@ -100,7 +84,7 @@ Parsed server(Commands commands, const Deployment& d, const std::string& role, i
 }
 
 std::vector<LaunchCommand> all(Commands commands, const Deployment& d) {
-  return commands(d, a_plan(), load_architecture("deepseek-v3"), 8);
+  return commands(d, launched_plan(), load_architecture("deepseek-v3"), 8);
 }
 
 }  // namespace
@@ -333,7 +317,7 @@ TEST_CASE("no flag is repeated") {
 
 TEST_CASE("every model of the zoo is named as on Hugging Face") {
   for (const std::string& name : names_in("model/zoo")) {
-    Plan plan = a_plan();
+    Plan plan = launched_plan();
     plan.model = name;
     const Parsed parsed = parse(sglang_commands(colocated(), plan, load_architecture(name), 8).front().command);
     CHECK_MESSAGE(parsed["--model-path"].find('/') != std::string::npos, name);
@@ -342,7 +326,7 @@ TEST_CASE("every model of the zoo is named as on Hugging Face") {
 }
 
 TEST_CASE("a model of one's own is served from its folder, quoted for the shell, without one it has its name alone") {
-  Plan plan = a_plan();
+  Plan plan = launched_plan();
   Architecture model = load_architecture("deepseek-v3");
   model.name = "mine";
   plan.model = "/models/mine's/config.json";

@@ -13,17 +13,6 @@ namespace moeline::testing {
 
 inline bool is_one_of(const std::string& word, const std::set<std::string>& words) { return words.contains(word); }
 
-inline std::set<std::string> words_of(const std::string& listed) {
-  const std::vector<std::string> words = shell_words(listed);
-  return {words.begin(), words.end()};
-}
-
-/// Ranks that DeepEP's normal mode has sizes of buffers for (deep_ep/buffer.py:get_dispatch_config at dcfd954).
-inline bool has_deep_ep_sizes(int ranks) {
-  static const std::set<int> kKnown = {2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 144, 160};
-  return kKnown.contains(ranks);
-}
-
 // SGLang's: --tp-size counts all GPUs of a unit, and groups are those of attention.
 
 inline int groups_of(const ReadCommand& c) {
@@ -196,11 +185,9 @@ inline const std::vector<StackRule>& sglang_rules() {
          return drafts(c) && c.has("--enable-mixed-chunk") && !c.says("take turns where tokens are drafted");
        },
        "--tp-size 8 --enable-mixed-chunk --speculative-algorithm EAGLE"},
-      {Effect::changed, "A unit that drafts tokens has 48 requests unless told how many, which a note has to say.",
+      {Effect::changed, "A unit that drafts tokens has 48 requests unless told how many.",
        "arg_groups/speculative_hook.py:_handle_eagle_family at 004c82e",
-       [](const ReadCommand& c, const StackFacts&) {
-         return drafts(c) && !c.has("--max-running-requests") && !c.says("unless --max-running-requests");
-       },
+       [](const ReadCommand& c, const StackFacts&) { return drafts(c) && !c.has("--max-running-requests"); },
        "--tp-size 8 --speculative-algorithm EAGLE"},
       {Effect::refused, "Every attention group has a request.", "managers/tp_worker.py:TpModelWorker at 4f34e24",
        [](const ReadCommand& c, const StackFacts&) { return requests_of_group(c) == 0; },

@@ -35,6 +35,17 @@ inline std::vector<std::string> shell_words(const std::string& command) {
   return words;
 }
 
+inline std::set<std::string> words_of(const std::string& listed) {
+  const std::vector<std::string> words = shell_words(listed);
+  return {words.begin(), words.end()};
+}
+
+/// Ranks that DeepEP's normal mode has sizes of buffers for (deep_ep/buffer.py:get_dispatch_config at dcfd954).
+inline bool has_deep_ep_sizes(int ranks) {
+  static const std::set<int> kKnown = {2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 144, 160};
+  return kKnown.contains(ranks);
+}
+
 struct ReadCommand {
   std::map<std::string, std::string> flags;      ///< "--tp-size": "8"; of several words, with spaces between
   std::map<std::string, std::string> variables;  ///< of the environment

@@ -6,6 +6,7 @@
 
 #include "experiments/plan/flags.hpp"
 #include "experiments/plan/solve.hpp"
+#include "tests/plan/launched.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/sanitized.hpp"
 
@@ -93,9 +94,6 @@ std::string text_of(const RuledPlan& each) {
 
 // With copies, drafts and several nodes, as no search of a plan has them so soon.
 Deployment large(int ep, int batch_size, int mtp) {
-  const GpuMemory memory = {.held = {.weights = 45e9, .kv_cache = 10e9, .activations = 8e9, .communication = 4e9},
-                            .room = 15e9,
-                            .capacity = 80e9};
   Deployment d;
   d.gpus_per_node = 8;
   const int copies = (ep - 256 % ep) % ep;
@@ -107,19 +105,8 @@ Deployment large(int ep, int batch_size, int mtp) {
                      .batch_size = batch_size,
                      .mtp = mtp};
   d.prefill.units = d.decode.units = 1;
-  d.prefill.memory = d.decode.memory = memory;
+  d.prefill.memory = d.decode.memory = launched_memory();
   return d;
-}
-
-Plan plan_of_large() {
-  const Lengths some({1000}, {1});
-  return {.file = {},
-          .model = "deepseek-v3",
-          .hardware = {},
-          .traffic = {100, some, some, 0},
-          .limits = {},
-          .prefill = {},
-          .decode = {}};
 }
 
 }  // namespace
@@ -180,7 +167,7 @@ TEST_CASE("commands of the deployments that small plans find obey the rules of t
 
 TEST_CASE("units of many nodes, large batches and drafts, and other dispatchers obey them as well") {
   const Architecture model = load_architecture("deepseek-v3");
-  const Plan plan = plan_of_large();
+  const Plan plan = launched_plan();
   for (const int ep : {8, 64, 144}) {
     for (const int batch_size : {8, 600, 1200}) {
       for (const int mtp : {0, 1, 2}) {

@@ -59,10 +59,7 @@ inline int virtual_stages_of(const ReadCommand& c) {
   if (c.has("--pipeline-model-parallel-layout")) return static_cast<int>(layout_of(c).size()) / pp_of(c);
   return c.number("--num-virtual-stages-per-pipeline-rank", 1);
 }
-inline std::set<std::string> listed(const ReadCommand& c, const char* flag) {
-  const std::vector<std::string> words = shell_words(c.word(flag));
-  return {words.begin(), words.end()};
-}
+inline std::set<std::string> listed(const ReadCommand& c, const char* flag) { return words_of(c.word(flag)); }
 inline bool are_among(const std::set<std::string>& words, const std::set<std::string>& known) {
   return std::includes(known.begin(), known.end(), words.begin(), words.end());
 }
@@ -91,18 +88,15 @@ inline bool has_mtp_last(const ReadCommand& c) {
 }
 
 inline const std::vector<TrainingRule>& megatron_rules() {
-  static const std::set<std::string> kFlags = [] {
-    const std::vector<std::string> words = shell_words(
-        "--tensor-model-parallel-size --sequence-parallel --pipeline-model-parallel-size --context-parallel-size "
-        "--expert-model-parallel-size --expert-tensor-parallel-size --pipeline-model-parallel-layout "
-        "--num-virtual-stages-per-pipeline-rank --micro-batch-size --global-batch-size --seq-length "
-        "--recompute-granularity --recompute-method --recompute-num-layers --recompute-modules "
-        "--fine-grained-activation-offloading --offload-modules --offload-optimizer-states "
-        "--moe-token-dispatcher-type --moe-enable-deepep --moe-flex-dispatcher-backend --moe-grouped-gemm "
-        "--moe-permute-fusion --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather "
-        "--overlap-moe-expert-parallel-comm --delay-wgrad-compute --cuda-graph-impl --cuda-graph-scope");
-    return std::set<std::string>(words.begin(), words.end());
-  }();
+  static const std::set<std::string> kFlags = words_of(
+      "--tensor-model-parallel-size --sequence-parallel --pipeline-model-parallel-size --context-parallel-size "
+      "--expert-model-parallel-size --expert-tensor-parallel-size --pipeline-model-parallel-layout "
+      "--num-virtual-stages-per-pipeline-rank --micro-batch-size --global-batch-size --seq-length "
+      "--recompute-granularity --recompute-method --recompute-num-layers --recompute-modules "
+      "--fine-grained-activation-offloading --offload-modules --offload-optimizer-states "
+      "--moe-token-dispatcher-type --moe-enable-deepep --moe-flex-dispatcher-backend --moe-grouped-gemm "
+      "--moe-permute-fusion --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather "
+      "--overlap-moe-expert-parallel-comm --delay-wgrad-compute --cuda-graph-impl --cuda-graph-scope");
   static const std::vector<TrainingRule> kRules = {
       {Effect::refused, "A flag is one that it has.",
        "megatron/training/arguments.py:parse_args at 000c4ac; transformer_config.py:TransformerConfig at 002526d",
@@ -236,8 +230,7 @@ inline const std::vector<TrainingRule>& megatron_rules() {
       {Effect::refused, "DeepEP has settings for so many ranks.",
        "deep_ep/buffer.py:get_dispatch_config of deepseek-ai/DeepEP at dcfd954",
        [](const ReadCommand& c, const TrainingFacts&) {
-         static const std::set<int> kKnown = {2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 144, 160};
-         return c.has("--moe-enable-deepep") && !kKnown.contains(expert_ranks_of(c));
+         return c.has("--moe-enable-deepep") && !has_deep_ep_sizes(expert_ranks_of(c));
        },
        "--expert-model-parallel-size 256 --moe-token-dispatcher-type flex --moe-enable-deepep"},
       {Effect::refused, "Ranks have as many experts.", "megatron/training/arguments.py:validate_args at 000c4ac",
